@@ -18,7 +18,6 @@ REFUSED_OTHERWISE = "escrowctl.writes.outcome._REFUSED_STATUSES"
 RUN_SERVER = "escrowctl.loopback.LoopbackServer.run"
 SECONDS_LEFT = "escrowctl.client.transport._Attempt.left"
 GUARDING = "escrowctl.journal.tables.transaction.TableTransaction._read_index"
-WATCHED_BACKEND = "escrowctl.client.transport._WatchedBackend"
 
 
 def read(path: str) -> Any:
@@ -26,9 +25,9 @@ def read(path: str) -> Any:
     return pkgutil.resolve_name(path)
 
 
-def replace_sockets(transport: Any, backend: Any) -> None:
-    """Let a transport open its connections through another network backend."""
-    transport._shared._network_backend._connect = backend.connect_tcp
+def replace_sockets(transport: Any, connect: Any) -> None:
+    """Let a transport open its connections in another way."""
+    transport._connector._open = connect
 
 
 def store_connection(store: Any) -> Any:

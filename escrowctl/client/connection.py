@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 # httpx imports its own command line if click is installed (+40 ms); None stops that import.
 sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type] # None is what stops an import
+import h11
 import httpcore
 import httpx
 
@@ -31,8 +32,6 @@ _MAX_UNUSABLE_BYTES = 16 * 1024
 """The most bytes stored of a body that cannot be used: only its first line is shown."""
 
 _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
-_CONNECTION_ENDED_EARLY = "without sending a response|closed connection"
-"""Pattern of protocol errors for a connection that ended early. The others mean bytes that are not HTTP."""
 
 _parse_url = lru_cache(maxsize=16)(httpx.URL)  # all creates of a batch have one URL
 _OPENSSL_SOURCE_LINE = re.compile(r" \(_ssl\.c:[0-9]+\)")
@@ -99,7 +98,7 @@ class Connection:
                 encoding = ", ".join(value for name, value in headers if name == "content-encoding")
                 body, defect = read_body(response.iter_raw(), limit=limit, encoding=encoding)
             answer = Answer(response.status_code, headers, body, defect).without_key(self._key)
-        except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, httpcore.ProxyError) as error:
+        except (httpcore.NetworkError, httpcore.TimeoutException, h11.ProtocolError, httpcore.ProxyError) as error:
             fault, detail = self._describe_error(error, sent=evidence.sent)
         except NotAllowedError:
             fault = Fault.LOCKS_LAPSED
@@ -157,7 +156,7 @@ class InProcessTransport(Transport):
         except ConnectionResetError as error:
             raise httpcore.ReadError(str(error)) from error
         except ConnectionError as error:
-            raise httpcore.RemoteProtocolError("Server disconnected without sending a response") from error
+            raise httpcore.ReadError("Server disconnected without sending a response") from error
 
 
 def connect(
@@ -173,7 +172,6 @@ def connect(
     `context` is None for plain http.
     `draw_wait` is called several times a second while the host name is resolved, and while escrowctl waits for a reply.
     """
-    is_https = service.origin.scheme == "https"
     proxy = None
     if service.network.proxy is not None:
         parsed = httpx.URL(service.network.proxy)
@@ -181,7 +179,7 @@ def connect(
         bare = parsed.copy_with(username=None, password=None)
         proxy = httpcore.Proxy(str(bare), auth=auth, ssl_context=context if parsed.scheme == "https" else None)
     on_wait = partial(draw_wait, f"waiting for {service.origin}") if draw_wait is not None else None
-    transport = OriginTransport(is_https=is_https, context=context, proxy=proxy, monotonic=monotonic, on_wait=on_wait)
+    transport = OriginTransport(context=context, proxy=proxy, monotonic=monotonic, on_wait=on_wait)
     shown = bytes(proxy.url).decode().rstrip("/") if proxy else None
     return Connection(transport, service.key, observe, monotonic=monotonic, proxy=shown)
 
@@ -197,7 +195,7 @@ def read_body(chunks: Iterable[bytes], *, limit: int, encoding: str) -> tuple[by
         defect = _collect(kept, chunks, limit, encoding.strip().lower())
     except zlib.error:
         defect = Defect.BAD_ENCODING
-    except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError):
+    except (httpcore.NetworkError, httpcore.TimeoutException, h11.ProtocolError):
         defect = Defect.CUT_SHORT
     return bytes(kept if defect is None else kept[: min(limit, _MAX_UNUSABLE_BYTES)]), defect
 
@@ -224,13 +222,13 @@ def _find_fault(error: Exception, *, sent: bool) -> Fault:
             return Fault.NO_NAME
         case httpcore.ProxyError():
             return Fault.PROXY
-        case httpcore.LocalProtocolError():
+        case h11.LocalProtocolError():
             return Fault.BAD_REQUEST
         case httpcore.TimeoutException():
             return Fault.TIMEOUT if sent else Fault.CONNECT_TIMEOUT
         case httpcore.ConnectError():
             return Fault.TLS if _is_tls_error(error) else Fault.NO_CONNECTION
-        case httpcore.ProtocolError() if not re.search(_CONNECTION_ENDED_EARLY, str(error)):
+        case h11.ProtocolError() if "closed connection" not in str(error):  # that is, before its end
             return Fault.BAD_PROTOCOL
         case _:
             return Fault.BROKEN_OFF if sent else Fault.NO_CONNECTION

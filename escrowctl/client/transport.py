@@ -2,8 +2,8 @@
 
 Two rules protect money. `Evidence.sent` is set before the kernel gets the first byte for the origin; bytes for a
 proxy or a TLS handshake do not count. One deadline limits a complete attempt, from name resolution to the last
-read. Both rules need a network backend. httpx's transport accepts none, but httpcore's pool does: so this module
-connects httpx's requests and responses to httpcore.
+read. httpx makes requests and responses, h11 writes and reads HTTP, and httpcore's streams carry bytes and TLS.
+httpcore's own connections would hide the first byte, and cost 0.1 ms a request.
 """
 
 import contextlib
@@ -14,15 +14,16 @@ import struct
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import h11
 import httpcore
 import httpx
 
-from escrowctl.client.http import Evidence, Peer, Tls
+from escrowctl.client.http import SUCCESS_STATUSES, Peer, Tls
 from escrowctl.contract.operations import READING_METHODS
 from escrowctl.errors import bad_config
 
@@ -35,6 +36,7 @@ _MAX_WAIT_SECONDS = 0.2
 _MAX_ADDRESS_SECONDS = 3.0
 """The most seconds for an address if more are left: time for two SYNs, one second apart (RFC 6298 section 2)."""
 
+_READ_BYTES = 64 * 1024
 _WRITE_CHUNK_BYTES = 16 * 1024
 
 
@@ -50,86 +52,143 @@ class Transport(httpx.BaseTransport):
 
 
 class OriginTransport(Transport):
-    """Sends one thread's requests to one origin, over httpcore's connections. Reads share a connection."""
-
-    attempt: "_Attempt"
+    """Sends one thread's requests to one origin. Reads share a connection. `context` None: http, without a proxy."""
 
     def __init__(
         self,
         *,
-        is_https: bool,
         context: ssl.SSLContext | None,
         proxy: httpcore.Proxy | None,
         monotonic: Callable[[], float],
         on_wait: Callable[[float], None] | None = None,
     ) -> None:
-        self._monotonic = monotonic
-        self._on_wait = on_wait
-        backend = _WatchedBackend(self, int(is_https) + (1 if proxy and proxy.url.scheme == b"https" else 0))
-        self._shared = httpcore.ConnectionPool(
-            ssl_context=context,
-            proxy=proxy,
-            max_connections=1,
-            keepalive_expiry=IDLE_SECONDS,
-            retries=0,
-            network_backend=backend,
-        )
-        self._own: httpcore.ConnectionInterface | None = None
+        self._context, self._proxy = context, proxy
+        self._monotonic, self._on_wait = monotonic, on_wait
+        self._connector = _Connector(is_plain=context is None)
+        self._wire: _Wire | None = None
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request and return its response, with the body still unread. Raises httpcore's errors.
+        """Send a request and return its response, with the body still unread. Raises errors of httpcore and h11.
 
         An extra reply on a shared connection would be taken for the reply to the next request. So each write gets a
         new connection, and first closes the connection that reads share.
         """
-        self.is_shared = True
-        evidence, seconds = request.extensions["evidence"], request.extensions["seconds"]
         start = self._monotonic()
-        self.attempt = _Attempt(evidence, start, start + seconds, self._monotonic, self._on_wait)
-        url = request.url
-        outgoing = httpcore.Request(
-            request.method,
-            httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
-            headers=request.headers.raw,
-            content=request.content,
-            extensions={"timeout": {"pool": seconds}},
-        )
-        connection: httpcore.ConnectionPool | httpcore.ConnectionInterface = self._shared
-        if request.method not in READING_METHODS:
-            self.close()
-            connection = self._own = self._shared.create_connection(outgoing.url.origin)
+        attempt = _Attempt(start, start + request.extensions["seconds"], self._monotonic, self._on_wait)
+        is_read, wire = request.method in READING_METHODS, self._wire
+        self.is_shared = is_read and wire is not None and wire.is_reusable(start)
         try:
-            response = connection.handle_request(outgoing)
+            if wire is None or not self.is_shared:
+                self.close()
+                self._wire = wire = _Wire(self._connect(request.url, attempt), attempt)
+            wire.attempt, wire.is_kept = attempt, is_read
+            head = h11.Request(method=request.method, target=request.url.raw_path, headers=request.headers.raw)
+            reply = wire.exchange(head, request.content, request.extensions["evidence"].mark_sent)
         except BaseException:
-            # A connection that failed in a proxy's tunnel would occupy the pool's only slot.
             self.close()
             raise
-        return httpx.Response(response.status, headers=response.headers, stream=_Body(response))
+        return httpx.Response(reply.status_code, headers=reply.headers.raw_items(), stream=wire)
 
     def close(self) -> None:
-        """Close the connection that reads share, and that of the last write."""
-        self._shared.close()
-        if self._own is not None:
-            self._own.close()
+        """Close the connection."""
+        if self._wire is not None:
+            self._wire.stream.close()
+            self._wire = None
+
+    def _connect(self, url: httpx.URL, attempt: "_Attempt") -> httpcore.NetworkStream:
+        """Return a connection to a URL's origin; through the proxy, if there is one."""
+        host, port = url.raw_host, url.port or (80 if self._context is None else 443)
+        proxy, context = self._proxy, self._context
+        near = (host.decode(), port) if proxy is None else (proxy.url.host.decode(), proxy.url.origin.port)
+        self.peer = None
+        stream, self.peer = self._connector.connect(*near, attempt)
+        try:
+            if proxy is not None:
+                if proxy.ssl_context is not None:
+                    stream = stream.start_tls(proxy.ssl_context, near[0], attempt.left(httpcore.ConnectTimeout))
+                _open_tunnel(_Wire(stream, attempt), b"%b:%d" % (host, port), proxy.headers)
+            if context is not None:
+                stream = stream.start_tls(context, host.decode(), attempt.left(httpcore.ConnectTimeout))
+                self.peer = self.peer._replace(tls=_describe_tls(stream.get_extra_info("ssl_object")))
+        except BaseException:
+            stream.close()
+            raise
+        return stream
 
 
-class _Body(httpx.SyncByteStream):
-    """The body of a reply, read from the network in chunks."""
+class _Wire(httpx.SyncByteStream):
+    """HTTP/1.1 on one connection. As a stream of httpx, it is the body of the current reply.
 
-    def __init__(self, response: httpcore.Response) -> None:
-        self._response = response
+    `attempt` limits the current request; `is_kept`: the connection may be used again after it.
+    """
+
+    def __init__(self, stream: httpcore.NetworkStream, attempt: "_Attempt") -> None:
+        self.stream, self.attempt, self.is_kept = stream, attempt, False
+        self._http, self._idle_since = h11.Connection(h11.CLIENT), 0.0
+
+    def is_reusable(self, now: float) -> bool:
+        """Whether the next request may be sent. What can be read before it: the end, or a reply to nothing."""
+        is_recent = self.is_kept and now - self._idle_since <= IDLE_SECONDS
+        return is_recent and not self.stream.get_extra_info("is_readable")
+
+    def exchange(self, head: h11.Request, body: bytes, note: Callable[[], None] = lambda: None) -> h11.Response:
+        """Send a request, and return the head of its reply. `note` is called before the kernel gets any byte."""
+        http = self._http
+        data = http.send(head) + http.send(h11.Data(body)) + http.send(h11.EndOfMessage())
+        # If a write fails, the service may have replied before it closed.
+        with contextlib.suppress(httpcore.WriteError):
+            for start in range(0, len(data), _WRITE_CHUNK_BYTES):
+                left = self.attempt.left(httpcore.WriteTimeout)
+                note()
+                self.stream.write(data[start : start + _WRITE_CHUNK_BYTES], left)
+        while isinstance(event := self._receive(), h11.InformationalResponse):
+            pass
+        assert isinstance(event, h11.Response), event
+        return event
 
     def __iter__(self) -> Iterator[bytes]:
-        return self._response.iter_stream()
+        while isinstance(event := self._receive(), h11.Data):
+            yield bytes(event.data)
 
     def close(self) -> None:
-        self._response.close()
+        """End the reply: keep the connection if it may be used again, else close it."""
+        http = self._http
+        self.is_kept &= http.our_state is h11.DONE is http.their_state and not any(http.trailing_data)
+        if self.is_kept:
+            http.start_next_cycle()
+            self._idle_since = self.attempt.monotonic()
+        else:
+            self.stream.close()
+
+    def _receive(self) -> object:
+        """Return the next part of the reply."""
+        while (event := self._http.next_event()) is h11.NEED_DATA:
+            data = self._read()
+            if not data and self._http.their_state is h11.SEND_RESPONSE:
+                raise httpcore.ReadError("Server disconnected without sending a response")
+            self._http.receive_data(data)
+        return event
+
+    def _read(self) -> bytes:
+        while True:
+            left = self.attempt.left(httpcore.ReadTimeout)
+            try:
+                return self.stream.read(_READ_BYTES, min(left, _MAX_WAIT_SECONDS))
+            except httpcore.ReadTimeout:
+                self.attempt.report_wait()
+
+
+def _open_tunnel(wire: _Wire, target: bytes, headers: Sequence[tuple[bytes, bytes]]) -> None:
+    """Ask a proxy for a tunnel (RFC 9110 section 9.3.6). Raises httpcore's ProxyError if it refuses."""
+    head = h11.Request(method="CONNECT", target=target, headers=[(b"Host", target), *headers])
+    reply = wire.exchange(head, b"")
+    if reply.status_code not in SUCCESS_STATUSES:
+        raise httpcore.ProxyError(f"{reply.status_code} {reply.reason.decode('ascii', errors='ignore')}")
 
 
 class _Attempt(NamedTuple):
-    """The state that the streams of one attempt share: its evidence and its deadline."""
+    """The deadline of one attempt."""
 
-    evidence: Evidence
     start: float
     end: float
     monotonic: Callable[[], float]
@@ -147,58 +206,6 @@ class _Attempt(NamedTuple):
         with contextlib.suppress(Exception):
             if self.on_wait is not None:
                 self.on_wait(self.monotonic() - self.start)
-
-
-class _WatchedStream(httpcore.NetworkStream):
-    """A stream that records the first byte for the origin and keeps the attempt's deadline.
-
-    `handshakes` is the number of TLS handshakes that must come before bytes on the stream are for the origin: 0 for
-    http, 1 for https, 1 more through an https proxy. The tunnel request to a proxy comes before the last handshake.
-    """
-
-    def __init__(self, stream: httpcore.NetworkStream, transport: OriginTransport, handshakes: int) -> None:
-        self._stream = stream
-        self._transport = transport
-        self._handshakes = handshakes
-        self._unsent = b""
-
-    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ARG002 - ours is total
-        self._send_buffered()
-        while True:
-            left = self._transport.attempt.left(httpcore.ReadTimeout)
-            try:
-                return self._stream.read(max_bytes, min(left, _MAX_WAIT_SECONDS))
-            except httpcore.ReadTimeout:
-                self._transport.attempt.report_wait()
-
-    def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002 - ours is total
-        # It is sent when the reply is read, so that a head and a small body leave in one segment.
-        self._unsent += buffer
-
-    def _send_buffered(self) -> None:
-        unsent, self._unsent = self._unsent, b""
-        # httpcore ignores a failed write too: the service may have replied before it closed.
-        with contextlib.suppress(httpcore.WriteError):
-            for start in range(0, len(unsent), _WRITE_CHUNK_BYTES):
-                left = self._transport.attempt.left(httpcore.WriteTimeout)
-                if self._handshakes == 0:
-                    self._transport.attempt.evidence.mark_sent()
-                self._stream.write(unsent[start : start + _WRITE_CHUNK_BYTES], left)
-
-    def close(self) -> None:
-        self._stream.close()
-
-    def start_tls(
-        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, *_others: object, **_options: object
-    ) -> httpcore.NetworkStream:
-        left = self._transport.attempt.left(httpcore.ConnectTimeout)
-        stream = self._stream.start_tls(ssl_context, server_hostname, left)
-        if self._handshakes == 1 and self._transport.peer is not None:
-            self._transport.peer = self._transport.peer._replace(tls=_describe_tls(stream.get_extra_info("ssl_object")))
-        return _WatchedStream(stream, self._transport, self._handshakes - 1)
-
-    def get_extra_info(self, info: str) -> Any:
-        return self._stream.get_extra_info(info)
 
 
 def _describe_tls(ssl_object: Any) -> Tls | None:
@@ -264,33 +271,28 @@ class NoAddressError(httpcore.ConnectError):
     """The host's name could not be resolved."""
 
 
-class _WatchedBackend(httpcore.NetworkBackend):
-    """Connects to the first address that answers, within the attempt's deadline, and returns watched streams."""
+class _Connector:
+    """Connects to the first address of a host that answers, within the deadline of an attempt."""
 
-    def __init__(self, transport: OriginTransport, handshakes: int) -> None:
-        self._transport = transport
-        self._handshakes = handshakes
-        is_plain = handshakes == 0 and sys.platform == "linux"
-        self._connect = _PlainStream if is_plain else httpcore.SyncBackend().connect_tcp
+    def __init__(self, *, is_plain: bool) -> None:
+        self._open = _PlainStream if is_plain and sys.platform == "linux" else httpcore.SyncBackend().connect_tcp
         self._addresses: list[str] = []
         self._looked_up = 0.0
 
-    def connect_tcp(self, host: str, port: int, *_others: object, **_options: object) -> httpcore.NetworkStream:
-        self._transport.peer, self._transport.is_shared = None, False
-        attempt = self._transport.attempt
+    def connect(self, host: str, port: int, attempt: _Attempt) -> tuple[httpcore.NetworkStream, Peer]:
+        """Return a connection to a host, and its address. Raises httpcore's ConnectError or ConnectTimeout."""
         addresses = self._find_addresses(host, port, attempt)
         failure: Exception = NoAddressError(f"{host} has no address")
         for others, address in zip(reversed(range(len(addresses))), addresses, strict=True):
             left = attempt.left(httpcore.ConnectTimeout)
             seconds = min(left / (others + 1), _MAX_ADDRESS_SECONDS) if others else left
             try:
-                stream = self._connect(address, port, seconds)
+                stream = self._open(address, port, seconds)
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 failure = error
                 continue
             self._addresses = [address, *(other for other in addresses if other != address)]
-            self._transport.peer = Peer(f"[{address}]:{port}" if ":" in address else f"{address}:{port}")
-            return _WatchedStream(stream, self._transport, self._handshakes)
+            return stream, Peer(f"[{address}]:{port}" if ":" in address else f"{address}:{port}")
         self._addresses = []
         raise failure
 
@@ -351,6 +353,7 @@ def make_tls_context(ca_bundle: Path | None) -> ssl.SSLContext:
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
     try:
         if ca_bundle:
             context.load_verify_locations(cafile=ca_bundle)

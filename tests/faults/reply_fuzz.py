@@ -1,7 +1,7 @@
 """Mutated replies read by everything that reads replies, and judged by a reader in this file.
 
 `python -m faults.reply_fuzz SEED COUNT` runs so many in a separate process and prints the results of
-them. The bytes come in at the network backend, in pieces: httpcore, h11, our transport, the decoding, the
+them. The bytes come in where a connection is opened, in pieces: h11, our transport, the decoding, the
 strict reader, the judgement and the views are all the real ones; only the kernel's socket is not.
 """
 
@@ -85,15 +85,6 @@ class PlayedStream(httpcore.NetworkStream):
         return False if info == "is_readable" else None
 
 
-class PlayedBackend(httpcore.NetworkBackend):
-    def __init__(self, pieces: list[bytes], *, breaks: bool) -> None:
-        self._pieces = pieces
-        self._breaks = breaks
-
-    def connect_tcp(self, *_where: Any, **_how: Any) -> httpcore.NetworkStream:
-        return PlayedStream([*self._pieces], breaks=self._breaks)
-
-
 SERVICE = Service(
     name="fuzz",
     origin=parse_base_url("http://127.0.0.1:9", source="fuzz"),
@@ -112,8 +103,9 @@ def open_wire_for(data: bytes, chance: random.Random) -> Connection:
     """Return a wire whose every connection answers with these bytes, cut into pieces by chance."""
     size = chance.choice((1, 7, 100, 65536, 65536)) if len(data) < 5_000 else 65536
     pieces = [data[start : start + size] for start in range(0, len(data), size)]
-    transport = OriginTransport(is_https=False, context=None, proxy=None, monotonic=time.monotonic)
-    internals.replace_sockets(transport, PlayedBackend(pieces, breaks=chance.random() < 0.1))
+    transport = OriginTransport(context=None, proxy=None, monotonic=time.monotonic)
+    breaks = chance.random() < 0.1
+    internals.replace_sockets(transport, lambda *_where: PlayedStream([*pieces], breaks=breaks))
     return Connection(transport, Secret(KEY))
 
 

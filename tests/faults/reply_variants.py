@@ -15,6 +15,7 @@ from rich.markup import render
 
 from escrowctl.client import connection, http
 from escrowctl.client.http import Evidence, Fault
+from escrowctl.client.transport import OriginTransport
 from escrowctl.contract.json import Document, Reply, read_reply
 from escrowctl.errors import Outcome
 from escrowctl.output import console, errors, plain, terminal
@@ -91,13 +92,14 @@ def lets_decoding_raise(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> No
 
 def counts_the_tunnel_as_sent(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:
     """Take the request to a proxy for the request itself."""
-    backend = internals.read(internals.WATCHED_BACKEND)
+    handle = OriginTransport.handle_request
 
-    def shallow(line: Any, handshakes: int) -> Any:
+    def hasty(self: Any, request: Any) -> Any:
         reached()
-        return backend(line, handshakes=0)
+        request.extensions["evidence"].mark_sent()
+        return handle(self, request)
 
-    monkeypatch.setattr(internals.WATCHED_BACKEND, shallow)
+    monkeypatch.setattr(OriginTransport, "handle_request", hasty)
 
 
 def forgets_the_call(monkeypatch: pytest.MonkeyPatch, reached: Reached) -> None:

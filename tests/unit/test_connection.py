@@ -21,7 +21,7 @@ REPLY = http_reply("200 OK", b'{"id":"tx_1"}')
 @contextmanager
 def connected(server: WireServer, on_wait: Callable[[float], None] | None = None) -> Iterator[Callable[[str], bytes]]:
     """Yield what sends a request by its method on one connection of escrowctl, and returns the reply's body."""
-    transport = OriginTransport(is_https=False, context=None, proxy=None, monotonic=time.monotonic, on_wait=on_wait)
+    transport = OriginTransport(context=None, proxy=None, monotonic=time.monotonic, on_wait=on_wait)
     connection = Connection(transport, Secret("sk_test_1"))
 
     def send(method: str) -> bytes:
@@ -59,6 +59,10 @@ def count_connections(reply: bytes, methods: str, pause: float = 0.0) -> int:
 )
 def test_connection_is_shared_by_reads_alone(methods: str, count: int) -> None:
     assert count_connections(REPLY, methods) == count
+
+
+def test_connection_that_brought_more_than_its_reply_is_not_used_again() -> None:
+    assert count_connections(REPLY + REPLY, "GET GET") == 2
 
 
 @pytest.mark.slow

@@ -178,7 +178,7 @@ def connect(
         auth = (parsed.username, parsed.password) if parsed.username else None
         bare = parsed.copy_with(username=None, password=None)
         proxy = httpcore.Proxy(str(bare), auth=auth, ssl_context=context if parsed.scheme == "https" else None)
-    on_wait = partial(draw_wait, f"waiting for {service.origin}") if draw_wait is not None else None
+    on_wait = partial(draw_wait or (lambda *_: None), f"waiting for {service.origin}")
     transport = OriginTransport(context=context, proxy=proxy, monotonic=monotonic, on_wait=on_wait)
     shown = bytes(proxy.url).decode().rstrip("/") if proxy else None
     return Connection(transport, service.key, observe, monotonic=monotonic, proxy=shown)
@@ -228,7 +228,7 @@ def _find_fault(error: Exception, *, sent: bool) -> Fault:
             return Fault.TIMEOUT if sent else Fault.CONNECT_TIMEOUT
         case httpcore.ConnectError():
             return Fault.TLS if _is_tls_error(error) else Fault.NO_CONNECTION
-        case h11.ProtocolError() if "closed connection" not in str(error):  # that is, before its end
+        case h11.ProtocolError() if not str(error).startswith("peer "):  # "peer closed connection ..."
             return Fault.BAD_PROTOCOL
         case _:
             return Fault.BROKEN_OFF if sent else Fault.NO_CONNECTION

@@ -36,7 +36,7 @@ _MAX_WAIT_SECONDS = 0.2
 _MAX_ADDRESS_SECONDS = 3.0
 """The most seconds for an address if more are left: time for two SYNs, one second apart (RFC 6298 section 2)."""
 
-_READ_BYTES = 64 * 1024
+_READ_BYTES, _MAX_HEAD_BYTES = 64 * 1024, 100 * 1024
 _WRITE_CHUNK_BYTES = 16 * 1024
 
 
@@ -60,7 +60,7 @@ class OriginTransport(Transport):
         context: ssl.SSLContext | None,
         proxy: httpcore.Proxy | None,
         monotonic: Callable[[], float],
-        on_wait: Callable[[float], None] | None = None,
+        on_wait: Callable[[float], None] = lambda _seconds: None,
     ) -> None:
         self._context, self._proxy = context, proxy
         self._monotonic, self._on_wait = monotonic, on_wait
@@ -76,12 +76,13 @@ class OriginTransport(Transport):
         start = self._monotonic()
         attempt = _Attempt(start, start + request.extensions["seconds"], self._monotonic, self._on_wait)
         is_read, wire = request.method in READING_METHODS, self._wire
-        self.is_shared = is_read and wire is not None and wire.is_reusable(start)
         try:
+            self.is_shared = is_read and wire is not None and wire.is_reusable(start)
             if wire is None or not self.is_shared:
                 self.close()
                 self._wire = wire = _Wire(self._connect(request.url, attempt), attempt)
-            wire.attempt, wire.is_kept = attempt, is_read
+            # Of TLS inside TLS, bytes that were read and decrypted early are not seen.
+            wire.attempt, wire.is_kept = attempt, is_read and not (self._proxy and self._proxy.ssl_context)
             head = h11.Request(method=request.method, target=request.url.raw_path, headers=request.headers.raw)
             reply = wire.exchange(head, request.content, request.extensions["evidence"].mark_sent)
         except BaseException:
@@ -91,9 +92,9 @@ class OriginTransport(Transport):
 
     def close(self) -> None:
         """Close the connection."""
-        if self._wire is not None:
-            self._wire.stream.close()
-            self._wire = None
+        wire, self._wire = self._wire, None
+        if wire is not None:
+            wire.stream.close()
 
     def _connect(self, url: httpx.URL, attempt: "_Attempt") -> httpcore.NetworkStream:
         """Return a connection to a URL's origin; through the proxy, if there is one."""
@@ -106,7 +107,8 @@ class OriginTransport(Transport):
             if proxy is not None:
                 if proxy.ssl_context is not None:
                     stream = stream.start_tls(proxy.ssl_context, near[0], attempt.left(httpcore.ConnectTimeout))
-                _open_tunnel(_Wire(stream, attempt), b"%b:%d" % (host, port), proxy.headers)
+                target = b"[%b]:%d" if b":" in host else b"%b:%d"
+                _open_tunnel(_Wire(stream, attempt), target % (host, port), proxy.headers)
             if context is not None:
                 stream = stream.start_tls(context, host.decode(), attempt.left(httpcore.ConnectTimeout))
                 self.peer = self.peer._replace(tls=_describe_tls(stream.get_extra_info("ssl_object")))
@@ -119,21 +121,22 @@ class OriginTransport(Transport):
 class _Wire(httpx.SyncByteStream):
     """HTTP/1.1 on one connection. As a stream of httpx, it is the body of the current reply.
 
-    `attempt` limits the current request; `is_kept`: the connection may be used again after it.
+    `attempt` limits the current request; `is_kept`: the connection may be used again after its reply.
     """
 
     def __init__(self, stream: httpcore.NetworkStream, attempt: "_Attempt") -> None:
         self.stream, self.attempt, self.is_kept = stream, attempt, False
-        self._http, self._idle_since = h11.Connection(h11.CLIENT), 0.0
+        self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_MAX_HEAD_BYTES)
+        self._idle_since: float | None = None
 
     def is_reusable(self, now: float) -> bool:
         """Whether the next request may be sent. What can be read before it: the end, or a reply to nothing."""
-        is_recent = self.is_kept and now - self._idle_since <= IDLE_SECONDS
+        is_recent = self._idle_since is not None and now - self._idle_since <= IDLE_SECONDS
         return is_recent and not self.stream.get_extra_info("is_readable")
 
     def exchange(self, head: h11.Request, body: bytes, note: Callable[[], None] = lambda: None) -> h11.Response:
         """Send a request, and return the head of its reply. `note` is called before the kernel gets any byte."""
-        http = self._http
+        http, self._idle_since = self._http, None
         data = http.send(head) + http.send(h11.Data(body)) + http.send(h11.EndOfMessage())
         # If a write fails, the service may have replied before it closed.
         with contextlib.suppress(httpcore.WriteError):
@@ -141,9 +144,8 @@ class _Wire(httpx.SyncByteStream):
                 left = self.attempt.left(httpcore.WriteTimeout)
                 note()
                 self.stream.write(data[start : start + _WRITE_CHUNK_BYTES], left)
-        while isinstance(event := self._receive(), h11.InformationalResponse):
-            pass
-        assert isinstance(event, h11.Response), event
+        while not isinstance(event := self._receive(), h11.Response):
+            assert isinstance(event, h11.InformationalResponse), event
         return event
 
     def __iter__(self) -> Iterator[bytes]:
@@ -153,8 +155,7 @@ class _Wire(httpx.SyncByteStream):
     def close(self) -> None:
         """End the reply: keep the connection if it may be used again, else close it."""
         http = self._http
-        self.is_kept &= http.our_state is h11.DONE is http.their_state and not any(http.trailing_data)
-        if self.is_kept:
+        if self.is_kept and http.our_state is h11.DONE is http.their_state and not any(http.trailing_data):
             http.start_next_cycle()
             self._idle_since = self.attempt.monotonic()
         else:
@@ -192,20 +193,18 @@ class _Attempt(NamedTuple):
     start: float
     end: float
     monotonic: Callable[[], float]
-    on_wait: Callable[[float], None] | None
+    on_wait: Callable[[float], None]
 
     def left(self, error_type: type[Exception]) -> float:
         """Return the seconds until the deadline. Raises `error_type` if the deadline has passed."""
-        seconds = self.end - self.monotonic()
-        if seconds <= 0:
+        if (seconds := self.end - self.monotonic()) <= 0:
             raise error_type("the deadline passed")
         return seconds
 
     def report_wait(self) -> None:
         """Call `on_wait` with the seconds since the attempt began. Ignores errors of `on_wait`."""
         with contextlib.suppress(Exception):
-            if self.on_wait is not None:
-                self.on_wait(self.monotonic() - self.start)
+            self.on_wait(self.monotonic() - self.start)
 
 
 def _describe_tls(ssl_object: Any) -> Tls | None:
@@ -222,8 +221,7 @@ def _describe_tls(ssl_object: Any) -> Tls | None:
 class _PlainStream(httpcore.NetworkStream):
     """A connection without TLS to an address. The kernel limits the time of each call (socket(7), SO_RCVTIMEO).
 
-    httpcore's own stream sets a limit and polls before each call. Each of these system calls lets another thread run
-    first: with many threads, that is most of what they do.
+    httpcore's own stream makes three system calls for each of these, and each lets another thread run first.
     """
 
     def __init__(self, address: str, port: int, seconds: float) -> None:

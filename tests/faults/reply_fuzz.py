@@ -65,8 +65,7 @@ class PlayedStream(httpcore.NetworkStream):
     """Takes what is sent, and gives the reply in pieces, then an end or a break."""
 
     def __init__(self, pieces: list[bytes], *, breaks: bool) -> None:
-        self._pieces = pieces
-        self._breaks = breaks
+        self._pieces, self._breaks = pieces, breaks
 
     def read(self, _max_bytes: int, _timeout: float | None = None) -> bytes:
         if self._pieces:
@@ -80,9 +79,6 @@ class PlayedStream(httpcore.NetworkStream):
 
     def close(self) -> None:
         self._pieces = []
-
-    def get_extra_info(self, info: str) -> Any:
-        return False if info == "is_readable" else None
 
 
 SERVICE = Service(

@@ -19,9 +19,9 @@ REPLY = http_reply("200 OK", b'{"id":"tx_1"}')
 
 
 @contextmanager
-def connected(server: WireServer, on_wait: Callable[[float], None] | None = None) -> Iterator[Callable[[str], bytes]]:
+def connected(server: WireServer, **keywords: Any) -> Iterator[Callable[[str], bytes]]:
     """Yield what sends a request by its method on one connection of escrowctl, and returns the reply's body."""
-    transport = OriginTransport(context=None, proxy=None, monotonic=time.monotonic, on_wait=on_wait)
+    transport = OriginTransport(context=None, proxy=None, monotonic=time.monotonic, **keywords)
     connection = Connection(transport, Secret("sk_test_1"))
 
     def send(method: str) -> bytes:
@@ -63,6 +63,10 @@ def test_connection_is_shared_by_reads_alone(methods: str, count: int) -> None:
 
 def test_connection_that_brought_more_than_its_reply_is_not_used_again() -> None:
     assert count_connections(REPLY + REPLY, "GET GET") == 2
+
+
+def test_reply_with_a_head_of_80_kilobytes_is_read() -> None:
+    assert count_connections(http_reply("200 OK", b"{}", f"X-A: {'a' * 80_000}"), "GET") == 1
 
 
 @pytest.mark.slow

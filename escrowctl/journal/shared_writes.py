@@ -64,12 +64,14 @@ def find_writes(folder: Path, services: Iterable[str], account: Account) -> Iter
 
     Raises `JOURNAL_UNUSABLE`.
     """
-    for path in sorted(folder.glob("*.write")):
-        try:
-            write = SharedWrite(**json.loads(read_regular(path, limit=_MAX_BYTES)[0]))
-            is_other = account.is_other(Account(write.account, write.key_fingerprint))
-            if not (is_other or set(write.services).isdisjoint(services)):
-                yield write, path
-        except (OSError, AttributeError, *DECODING_ERRORS) as error:
-            message, facts = f"{path}, a note of a write to a shared journal, is damaged: {error}.", {"file": str(path)}
-            raise not_sent(ErrorCode.JOURNAL_UNUSABLE, message, facts=facts, reason=Reason.MOVED) from error
+    path = folder
+    try:
+        for path in sorted(folder.iterdir()) if folder.exists() else ():
+            if path.suffix == ".write":
+                write = SharedWrite(**json.loads(read_regular(path, limit=_MAX_BYTES)[0]))
+                is_other = account.is_other(Account(write.account, write.key_fingerprint))
+                if not (is_other or set(write.services).isdisjoint(services)):
+                    yield write, path
+    except (OSError, AttributeError, *DECODING_ERRORS) as error:
+        message, facts = f"{path}, a note of a write to a shared journal, is damaged: {error}.", {"file": str(path)}
+        raise not_sent(ErrorCode.JOURNAL_UNUSABLE, message, facts=facts, reason=Reason.MOVED) from error

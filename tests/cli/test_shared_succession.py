@@ -218,6 +218,9 @@ def test_machine_that_wrote_to_a_shared_journal_uses_only_one_with_its_writes(
     kept.write_bytes(b"\xff")
     damaged = run(*CREATE, "--reference", "A-3", environ=ALONE)
     assert (damaged.code, str(kept) in damaged.err) == (17, True)
+    kept.parent.rename(tmp_path / "aside")
+    kept.parent.touch()
+    assert run(*CREATE, "--reference", "A-3", environ=ALONE).code == 17
     assert len(server.writes) == 4
 
 

@@ -172,9 +172,9 @@ class Commit(Questions):
         """Raise `ErrorCode.BUSY` if the lock of an attempt's process lapsed, and what it sent may still arrive."""
         stored = self._find(entry.number)
         is_lost = stored is not None and stored.state is State.IN_FLIGHT
-        if is_lost and self._locks.may_still_send(sender_lock(entry.request_id)):
+        if is_lost and (seconds := self._locks.seconds_to_wait(sender_lock(entry.request_id))):
             sender = entry.intent.sender
-            message = f"what {sender} sent for {entry.name} may still arrive: wait until its time-out has passed."
+            message = f"what {sender} sent for {entry.name} may still arrive: try again in {seconds + 1:.0f} s."
             raise guards.refusal(ErrorCode.BUSY, message, entry)
 
     def _require_unchanged(self, entry: Entry) -> None:

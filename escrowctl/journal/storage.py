@@ -97,8 +97,8 @@ class Locks(Protocol):
     def is_held(self, name: str) -> bool:
         """Whether a running process has the lock."""
 
-    def may_still_send(self, name: str) -> bool:
-        """Whether who has the lock, or had it when it lapsed, runs, or may have sent bytes that have not arrived."""
+    def seconds_to_wait(self, name: str) -> float:
+        """How long bytes may still arrive from who has the lock, or had it when it lapsed. 0: none can arrive."""
 
     def may_send(self) -> bool:
         """Whether the locks have certainly not lapsed. It is asked just before the first byte of each write."""

@@ -111,7 +111,7 @@ def refuse_unfinished(storage: Storage, locks: Locks) -> None:
     """Raise `BUSY` if a write is in progress, or may still arrive: the successor would not wait for it."""
     senders = {sender_lock(one.request_id): one for one in storage.select(Selection(None, states=(State.IN_FLIGHT,)))}
     for lock, entry in senders.items():
-        if locks.is_held(lock) or locks.may_still_send(lock):
+        if locks.is_held(lock) or locks.seconds_to_wait(lock):
             message = f"{entry.intent.sender} is sending {entry.name}: close the journal when it has ended."
             raise not_sent(ErrorCode.BUSY, message)
 

@@ -210,11 +210,11 @@ def sends_after_its_lease() -> None:
 def forgets_the_time_out() -> None:
     """Let others decide as soon as the lease of a sender has lapsed."""
 
-    def ended(self: Any, name: str) -> bool:
+    def ended(self: Any, name: str) -> float:
         leave_mark()
-        return False
+        return 0
 
-    Leases.may_still_send = ended  # type: ignore[method-assign] # as above
+    Leases.seconds_to_wait = ended  # type: ignore[method-assign] # as above
 
 
 def records_over_others() -> None:

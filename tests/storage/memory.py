@@ -123,8 +123,8 @@ class MemoryLocks:
     def is_held(self, name: str) -> bool:
         return name in self._server.held
 
-    def may_still_send(self, name: str) -> bool:
-        return self.is_held(name)
+    def seconds_to_wait(self, name: str) -> float:
+        return float("inf") if self.is_held(name) else 0
 
     def may_send(self) -> bool:
         return not self._have_lapsed

@@ -54,9 +54,9 @@ _END = """
 WITH ended AS (
   DELETE FROM main.senders WHERE id = ? OR expires_at < clock_timestamp() - interval '1 day' RETURNING id)
 DELETE FROM main.locks WHERE sender IN (SELECT id FROM ended) RETURNING name"""
-_MAY_STILL_SEND = """
-SELECT FROM main.locks l JOIN main.senders s ON s.id = l.sender
-WHERE l.name = ? AND s.expires_at + s.attempt_seconds * interval '1 second' > clock_timestamp()"""
+_SECONDS_TO_WAIT = """
+SELECT extract(epoch FROM s.expires_at + s.attempt_seconds * interval '1 second' - clock_timestamp())
+FROM main.locks l JOIN main.senders s ON s.id = l.sender WHERE l.name = ?"""
 _IS_HELD = f"SELECT FROM main.locks l WHERE l.name = ? AND EXISTS ({_IS_ALIVE.format('l.sender')})"
 
 
@@ -106,10 +106,10 @@ class Leases:
         with self._mutex:
             return bool(self._ask((_IS_HELD, (name,))))
 
-    def may_still_send(self, name: str) -> bool:
+    def seconds_to_wait(self, name: str) -> float:
         """See `storage.Locks`: after the lease, the time-out of an attempt has to pass too."""
         with self._mutex:
-            return bool(self._ask((_MAY_STILL_SEND, (name,))))
+            return max([0, *(float(seconds) for (seconds,) in self._ask((_SECONDS_TO_WAIT, (name,))))])
 
     def may_send(self) -> bool:
         """See `storage.Locks`."""

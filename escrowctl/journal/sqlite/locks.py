@@ -63,9 +63,9 @@ class LockFile:
         with self._thread_lock, translating_lock_errors(self.path):
             return offset in self._own_offsets or self._is_held_by_others(offset)
 
-    def may_still_send(self, name: str) -> bool:
+    def seconds_to_wait(self, name: str) -> float:
         """See `storage.Locks`: the kernel ends a process's connections before its locks."""
-        return self.is_held(name)
+        return float("inf") if self.is_held(name) else 0
 
     def may_send(self) -> bool:
         """See `storage.Locks`: the kernel keeps the locks of a running process."""

@@ -228,7 +228,7 @@ def _find_fault(error: Exception, *, sent: bool) -> Fault:
             return Fault.TIMEOUT if sent else Fault.CONNECT_TIMEOUT
         case httpcore.ConnectError():
             return Fault.TLS if _is_tls_error(error) else Fault.NO_CONNECTION
-        case h11.ProtocolError() if not str(error).startswith("peer "):  # "peer closed connection ..."
+        case h11.ProtocolError() if not str(error).startswith("peer "):  # h11's "peer closed ..."
             return Fault.BAD_PROTOCOL
         case _:
             return Fault.BROKEN_OFF if sent else Fault.NO_CONNECTION

@@ -98,7 +98,7 @@ class Locks(Protocol):
         """Whether a running process has the lock."""
 
     def seconds_to_wait(self, name: str) -> float:
-        """How long bytes may still arrive from who has the lock, or had it when it lapsed. 0: none can arrive."""
+        """The seconds in which bytes may still arrive from the process that has, or last had, the lock. 0: none."""
 
     def may_send(self) -> bool:
         """Whether the locks have certainly not lapsed. It is asked just before the first byte of each write."""

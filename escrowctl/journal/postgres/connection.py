@@ -6,11 +6,14 @@ outside a transaction, and the schema is written out in every statement.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
+import math
 import threading
+import time
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import psycopg
 
@@ -18,12 +21,52 @@ from escrowctl.errors import ErrorCode, EscrowctlError, Reason, not_sent
 from escrowctl.journal.fields import DECODING_ERRORS
 from escrowctl.journal_url import JournalUrl
 
+if TYPE_CHECKING:
+    from psycopg.abc import PQGen
+
+_T = TypeVar("_T")
+
 _CONNECT_SECONDS = 10
+_ANSWER_SECONDS, _CANCEL_SECONDS = 20.0, 5.0
+"""The longest wait for an answer; the server's own limits are shorter. Then for the end of what was cancelled."""
+
 _NETWORK: Any = {"keepalives_idle": 5, "keepalives_interval": 5, "keepalives_count": 2, "tcp_user_timeout": 15_000}
 """How long a connection waits for a network that answers nothing (libpq-connect): about 15 s, and not for hours."""
 
 # Python prints what a library logs, if nobody handles it. A command reports the errors itself.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
+
+
+class _Connection(psycopg.Connection[Any]):
+    """Cancels what gets no answer in `answer_seconds`, and closes itself if that gets none either.
+
+    The server's own limits do not cover COMMIT, which may wait for a standby, a server that is stopped, or a pooler
+    without a free connection.
+    """
+
+    answer_seconds = _ANSWER_SECONDS
+
+    def wait(self, gen: PQGen[_T], *args: Any, **options: Any) -> _T:
+        """See psycopg. It resumes `gen` when something arrives, and several times a second with 0."""
+        return super().wait(self._limit(gen), *args, **options)
+
+    def _limit(self, gen: PQGen[_T]) -> PQGen[_T]:
+        end, is_cancelled = time.monotonic() + self.answer_seconds, False
+        try:
+            wanted = next(gen)
+            while True:
+                ready = yield wanted
+                if not ready and time.monotonic() > end:
+                    if is_cancelled:
+                        self.close()
+                        raise psycopg.OperationalError("the server does not answer")
+                    is_cancelled, end = True, time.monotonic() + _CANCEL_SECONDS
+                    with contextlib.suppress(psycopg.Error):
+                        self.cancel_safe(timeout=_CANCEL_SECONDS)
+                wanted = gen.send(ready)
+        except StopIteration as ended:
+            result: _T = ended.value
+            return result
 
 
 class PostgresConnection:
@@ -41,7 +84,7 @@ class PostgresConnection:
         self._thread = None if any_thread else threading.get_ident()
         self.warnings: list[str] = []
         """What the server has warned of since this list was cleared, although a statement succeeded."""
-        self._connection = psycopg.connect(
+        self._connection = _Connection.connect(
             url.url,
             autocommit=True,
             prepare_threshold=None,
@@ -86,6 +129,10 @@ class PostgresConnection:
                 found.append(cursor.fetchall())
             if not cursor.nextset():
                 return found
+
+    def wait_for_long(self) -> None:
+        """From now on, wait for an answer as long as it takes."""
+        self._connection.answer_seconds = math.inf
 
     @property
     def is_lost(self) -> bool:

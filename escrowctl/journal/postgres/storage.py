@@ -57,7 +57,7 @@ _UNCERTAIN_CLASSES = ("08", "57", "58", "XX")
 """Classes of errors after which a COMMIT may have been carried out all the same: of the connection, the operator and
 the system (postgresql.org/docs/current/errcodes-appendix.html). All others say that it was not."""
 
-_LOOK_TRIES, _LOOK_WAIT_SECONDS = 20, 0.5
+_LOOK_SECONDS, _LOOK_WAIT_SECONDS = 20, 0.5
 
 
 class PostgresStorage(TableStorage):
@@ -123,8 +123,10 @@ class PostgresStorage(TableStorage):
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[PostgresStorage]:
         """See `storage.Storage`: another connection, which reads in one transaction."""
-        with self.reopen() as storage, storage.reading(_BEGIN_SNAPSHOT):
-            yield storage
+        with self.reopen() as storage:
+            storage._db.wait_for_long()  # noqa: SLF001 - it is one of these
+            with storage.reading(_BEGIN_SNAPSHOT):
+                yield storage
 
     @translate_errors
     def find_damage(self) -> str | None:
@@ -170,9 +172,10 @@ class PostgresStorage(TableStorage):
                 raise found from error
             self._commit_failed = is_stored is None
             raise CommitUnknownError(found) from error
-        # An administrator has cancelled the wait for a standby: as above.
+        # The wait for a standby was cancelled: as above.
         if self._db.warnings:
-            raise CommitUnknownError(unusable_journal(self._db.location, self._db.warnings[-1]))
+            problem = f"a commit is not confirmed ({self._db.warnings[-1]})"
+            raise CommitUnknownError(unusable_journal(self._db.location, problem))
 
     def _find_record(self, head: Head) -> bool | None:
         """Connect again, and return whether the last record of a lost transaction is stored. None: it is not known.
@@ -181,7 +184,8 @@ class PostgresStorage(TableStorage):
         server gives the id of a transaction that left no trace to another one.
         """
         self._db.close()
-        for _ in range(_LOOK_TRIES):
+        end = time.monotonic() + _LOOK_SECONDS
+        while time.monotonic() < end:
             with contextlib.suppress(psycopg.Error, EscrowctlError):
                 self._db = _connect(self._url)
                 self._db.execute_script(_BEGIN)

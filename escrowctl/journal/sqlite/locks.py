@@ -42,13 +42,14 @@ class LockFile:
     def hold(self, *names: str) -> bool:
         """See `storage.Locks`."""
         taken = list[int]()
-        with self._thread_lock, translating_lock_errors(self.path):
+        with self._thread_lock, translating_lock_errors(self.path), contextlib.ExitStack() as undo:
+            undo.callback(self._free, taken)
             # In the same order everywhere: of two processes that want the same locks, one gets all of them.
             for offset in sorted({offset_of(name) for name in names}):
                 if offset in self._own_offsets or not self._try_to_set_lock(offset, fcntl.F_WRLCK):
-                    self._free(taken)
                     return False
                 taken.append(offset)
+            undo.pop_all()
             self._own_offsets.update(taken)
             return True
 

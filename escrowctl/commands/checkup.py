@@ -165,7 +165,7 @@ class _Checkup:
                 yield check_database(shared, now)
             yield from check_journal(session.journal_to_read, session.runtime.monotonic)
             name = "history"
-            if self.service is not None and not self.service.read_only:
+            if self.service is not None and self.service.live and not self.service.read_only:
                 session.journals.require_history(self.service)
                 name = "imported"
                 session.journals.require_imported(self.service)

@@ -34,7 +34,8 @@ def find_next_page(document: JsonValue, last_id: str | None) -> tuple[bool, str 
         query = f"cursor={quote(cursor, safe='')}"
     if query is None and has_more is True and last_id is not None:
         query = f"after={quote(last_id, safe='')}"
-    return has_more is True or query is not None, query
+    # A link or cursor that cannot be followed still says that there is more.
+    return has_more is True or bool(url) or bool(cursor), query
 
 
 def _list_page_fields(document: JsonValue) -> Iterator[tuple[str, JsonValue]]:

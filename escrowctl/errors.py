@@ -157,10 +157,7 @@ def command(words: str, label: str = "", *, bare: bool = False) -> Hint:
 
 
 class Invocation(NamedTuple):
-    """The start of commands in hints: the program as it was called, the variables and options for this service.
-
-    A `bare` hint starts with the program only.
-    """
+    """The start of commands in hints: the program as it was called, the variables and options for this service."""
 
     program: str
     options: str = ""
@@ -262,11 +259,6 @@ class EscrowctlError(Exception):
         """The id that the error is about, if the command has several ids."""
         self.facts = facts
         self.reason = reason
-
-    @property
-    def exit_code(self) -> ExitCode:
-        """The exit code of the program after this failure."""
-        return self.code.exit_code
 
 
 class OutputClosedError(Exception):

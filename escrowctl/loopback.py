@@ -7,7 +7,6 @@ A web page can reach loopback under the page's own host name (DNS rebinding, CVE
 similar), so the Host header must be a name of this machine.
 """
 
-import json
 import logging
 import math
 import os
@@ -35,9 +34,6 @@ HOST = "127.0.0.1"
 
 _HOST_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
 _MISDIRECTED = "421 Misdirected Request"
-_MISDIRECTED_BODY = json.dumps(
-    {"title": "Misdirected Request", "status": 421, "detail": f"The Host header must name this server: {HOST}."}
-).encode()
 _MAX_QUOTED_CHARS = 80
 _POLL_SECONDS = 0.2
 _SHUTDOWN_SECONDS = 5.0
@@ -157,6 +153,5 @@ class LoopbackServer:
             return self._app(environ, start_response)
         message = f'its Host header is "{host[:_MAX_QUOTED_CHARS]}", not one of {", ".join(sorted(self._hosts))}'
         self._report(_MISDIRECTED, message)
-        headers = [("Content-Type", "application/problem+json"), ("Content-Length", str(len(_MISDIRECTED_BODY)))]
-        start_response(_MISDIRECTED, headers)
-        return [_MISDIRECTED_BODY]
+        start_response(_MISDIRECTED, [("Content-Length", "0")])
+        return []

@@ -167,7 +167,7 @@ def _report_error(session: "Session", error: "EscrowctlError") -> int:
     if error.code is ErrorCode.RESULT_NOT_PRINTED:
         _report_traceback(session, error)
     session.console.error(error)
-    return error.exit_code
+    return error.code.exit_code
 
 
 def _print_version(*, as_json: bool) -> bool:

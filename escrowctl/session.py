@@ -208,11 +208,7 @@ class Session:
     @cached_property
     def reader(self) -> "Reader":
         """The reader for this run's service."""
-        from escrowctl.client.reader import Reader
-
-        connection = self.connector.make_opener(self.service, self.console.draw_wait)()
-        self._opened.enter_context(closing(connection))
-        return Reader(self.service, connection, self.connector.retry, self.runtime, self.signals)
+        return self._opened.enter_context(self.connector.open_reader(self.service))
 
     @cached_property
     def writer(self) -> "Writer":

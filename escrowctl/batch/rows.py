@@ -183,12 +183,13 @@ def content_of(entry: Entry) -> RowContent:
     """Return the row of an entry, as a row that was sent. Its body omits the fields that have their own column."""
     intent = entry.intent
     body = {name: value for name, value in _parse_object(intent.body).items() if name not in CREATES.known_columns}
+    own_fields = encode(body) if body else None
     return RowContent(
-        intent.reference if intent.has_no_id else intent.resource_id,
-        str(intent.money.amount) if intent.money else None,
-        intent.money.currency if intent.money else None,
-        (encode(body) if body else None) if intent.has_no_id else intent.body,
-        intent.columns,
+        key=intent.reference if intent.has_no_id else intent.resource_id,
+        amount=str(intent.money.amount) if intent.money else None,
+        currency=intent.currency,
+        body=own_fields if intent.has_no_id else intent.body,
+        columns=intent.columns,
         line=intent.line or 0,
         sent=entry,
     )

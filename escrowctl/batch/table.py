@@ -133,4 +133,6 @@ def _check_header(names: list[str]) -> None:
 
 def cell_text(value: JsonValue) -> str | None:
     """Return a text as it is, and a number as it is written in the file; None for values of all other types."""
-    return value.text if isinstance(value, Number) else value if isinstance(value, str) else None
+    if isinstance(value, Number):
+        return value.text
+    return value if isinstance(value, str) else None

@@ -88,10 +88,9 @@ class _RowRetry(Retry):
     def __init__(self, run: Run, runtime: Runtime) -> None:
         super().__init__(runtime, Signals(), lambda _: None)
         self._run = run
-        self._monotonic = runtime.monotonic
 
     def make_attempts(self, seconds: float) -> Attempts:
-        return _RowAttempts(self._run, self, self._monotonic, seconds)
+        return _RowAttempts(self._run, self, self._runtime.monotonic, seconds)
 
 
 class _RowAttempts(Attempts):

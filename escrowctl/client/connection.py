@@ -132,15 +132,14 @@ class InProcessTransport(Transport):
     chunk means that the reply is not ready (PEP 3333); after the deadline, an empty chunk ends the attempt.
     """
 
-    def __init__(self, app: "WSGIApplication", monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, app: "WSGIApplication") -> None:
         self._app = app
-        self._monotonic = monotonic
         self._wsgi = httpx.WSGITransport(app=self._call_application)
         self._end = 0.0
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Mark the request as sent, call the application and return the response."""
-        self._end = self._monotonic() + request.extensions["seconds"]
+        self._end = time.monotonic() + request.extensions["seconds"]
         request.extensions["evidence"].mark_sent()
         return self._wsgi.handle_request(request)
 
@@ -151,7 +150,7 @@ class InProcessTransport(Transport):
             environ["PATH_INFO"] = environ["PATH_INFO"].encode().decode("latin-1")
             for chunk in self._app(environ, start_response):
                 yield chunk
-                if not chunk and self._monotonic() >= self._end:
+                if not chunk and time.monotonic() >= self._end:
                     raise httpcore.ReadTimeout("the deadline passed")
         except ConnectionResetError as error:
             raise httpcore.ReadError(str(error)) from error

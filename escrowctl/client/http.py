@@ -122,12 +122,12 @@ class Answer:
     @cached_property
     def reply(self) -> Reply:
         """The body as a JSON document, or as an `UnreadableReply` with the defect. Parsed only once."""
-        reply = (
-            UnreadableReply(self.defect, make_excerpt(self.body)) if self.defect is not None else read_reply(self.body)
-        )
-        return (
-            UnreadableReply(reply.defect, hide_secrets(reply.excerpt)) if isinstance(reply, UnreadableReply) else reply
-        )
+        if self.defect is not None:
+            return UnreadableReply(self.defect, hide_secrets(make_excerpt(self.body)))
+        reply = read_reply(self.body)
+        if isinstance(reply, UnreadableReply):
+            return UnreadableReply(reply.defect, hide_secrets(reply.excerpt))
+        return reply
 
 
 class Tls(NamedTuple):

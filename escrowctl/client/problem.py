@@ -143,7 +143,8 @@ def _list_error_messages(value: JsonValue, field: str = "") -> Iterator[str]:
 
 
 def _list_object_messages(error: dict[str, JsonValue], field: str) -> Iterator[str]:
-    own = next((text for name in _MESSAGE_NAMES if isinstance(text := error.get(name), str) and text.strip()), None)
+    texts = (error.get(name) for name in _MESSAGE_NAMES)
+    own = next((text for text in texts if isinstance(text, str) and text.strip()), None)
     if own is not None:
         yield from _list_error_messages(own, field)
     parts = [part for name in _NESTED_ERROR_NAMES if isinstance(part := error.get(name), dict | list)]

@@ -38,11 +38,6 @@ class StoredKey(NamedTuple):
     origin: str
     key: Secret | None
 
-    @property
-    def is_in_keyring(self) -> bool:
-        """Whether the key is in the system's keyring."""
-        return self.key is None
-
 
 class Credentials:
     """The stored keys of one config folder, in the file credentials.toml.
@@ -100,7 +95,7 @@ class Credentials:
 
         Raises EscrowctlError `ErrorCode.STATE_UNUSABLE` if the keyring cannot be used. The file is then unchanged.
         """
-        if stored.is_in_keyring:
+        if stored.key is None:
             remove_from_keyring(stored.profile, stored.origin, self._environ)
         with locked(self.path.parent, runtime):
             self.write({name: entry for name, entry in self.read().items() if name != stored.profile})

@@ -63,11 +63,7 @@ def read_key(text: str, *, source: str) -> Secret:
 
 
 def read_key_file(path: Path, *, source: str) -> Secret:
-    """Return the key in a file that only its owner can read.
-
-    Raises EscrowctlError: `ErrorCode.KEY_MISSING` for an empty file; `BAD_CONFIG` for a key that is not valid, and
-    for a file that is missing, belongs to another user, or can be read or changed by other users.
-    """
+    """Return the key in a file that only its owner can read. Raises as `read_private_text` and `read_key` do."""
     return read_key(read_private_text(path, source=source), source=f"{source} ({path})")
 
 

@@ -315,7 +315,7 @@ class ServiceResolver:
         stored = self.credentials.find(choice.profile_name)
         if stored is None or stored.origin != str(choice.origin):
             return None
-        source = "the keyring" if stored.is_in_keyring else str(self.credentials.path)
+        source = "the keyring" if stored.key is None else str(self.credentials.path)
         return FoundKey(self.credentials.reveal(stored), source)
 
     def _find_environ_key(self, choice: ServiceChoice) -> FoundKey | None:

@@ -7,11 +7,7 @@ from escrowctl.errors import ErrorCode, EscrowctlError, command
 
 
 def explain_wrong_record(resource_id: str, record: Record) -> str | None:
-    """Return why a reply is not the escrow with this id, as a clause; None if the reply is that escrow.
-
-    A reply is not the escrow if its id is different, if it is a list, or if it has no id, no status and no amount.
-    A record without an id counts as the escrow if it has a status or an amount.
-    """
+    """Return why a reply is not the escrow with this id, as a clause; None if the reply is that escrow."""
     known = record.known
     if has_other_id(resource_id, known):
         return f"the service answered for {resource_id} with the id {known.id}, which may be a different escrow"
@@ -35,8 +31,5 @@ def find_list_items(record: Record, *, noun: str) -> list[JsonValue] | None:
     value = record.value
     if record.known.id is not None or record.known.amount is not None:
         return None
-    if isinstance(value, dict) and len(value) > 1:
-        # An array next to other fields may be a part of a record: it is a list only if it has a usual name.
-        # With two more arrays in the object, `find_items` never takes an array because it is the only one.
-        value = {**value, "": [], " ": []}
-    return find_items(value, noun=noun)
+    # An array next to other fields may be a part of a record: it is a list only if it has a usual name.
+    return find_items(value, noun=noun, by_name_only=isinstance(value, dict) and len(value) > 1)

@@ -145,16 +145,20 @@ def find_ids(value: JsonValue, *, noun: str) -> Iterator[str]:
         yield from find_ids(child, noun=noun)
 
 
-def find_items(document: JsonValue, *, noun: str) -> list[JsonValue] | None:
+def find_items(document: JsonValue, *, noun: str, by_name_only: bool = False) -> list[JsonValue] | None:
     """Return the items of a list: a bare array, or an array inside at most three nested objects (envelopes).
 
     The array has a usual name (`data`, `items`, ..., the noun's plural), or is the only array in its envelope. An
     envelope has a usual name, or is the only field of the object around it. None if there is no such array.
+    `by_name_only`: in the outermost object, only usual names count.
     """
-    return _find_array(document, (*_LIST_FIELD_NAMES, f"{noun}s"), envelopes=_MAX_ENVELOPES)
+    names = (*_LIST_FIELD_NAMES, f"{noun}s")
+    return _find_array(document, names, envelopes=_MAX_ENVELOPES, by_name_only=by_name_only)
 
 
-def _find_array(document: JsonValue, names: tuple[str, ...], *, envelopes: int) -> list[JsonValue] | None:
+def _find_array(
+    document: JsonValue, names: tuple[str, ...], *, envelopes: int, by_name_only: bool = False
+) -> list[JsonValue] | None:
     if isinstance(document, list):
         return document
     if not isinstance(document, dict) or not envelopes:
@@ -165,6 +169,8 @@ def _find_array(document: JsonValue, names: tuple[str, ...], *, envelopes: int) 
             return inner
         if isinstance(inner, dict) and (found := _find_array(inner, names, envelopes=envelopes - 1)) is not None:
             return found
+    if by_name_only:
+        return None
     arrays = [value for value in document.values() if isinstance(value, list)]
     if arrays:
         return arrays[0] if len(arrays) == 1 else None

@@ -38,7 +38,7 @@ def check_journal(journal: Journal, monotonic: Callable[[], float]) -> Iterator[
         if found.problem is not None:
             yield Finding("journal", Verdict.FAILED, f"{place.location}: {found.problem}", hints)
             return
-        extent = f"the first {found.records} are verified" if found.is_partial else "verified"
+        extent = f"the first {found.head.sequence} are verified" if found.is_partial else "verified"
         described = f"{place.location}: id {storage.journal_id}, {head_of(storage).sequence} records, {extent}"
         if closing is not None:
             yield Finding("journal", Verdict.FAILED, f"{described}; it is closed: {closing}")

@@ -5,7 +5,8 @@ import json
 from json.encoder import encode_basestring_ascii
 from typing import NamedTuple
 
-_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+canonical_json = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+"""Returns facts as canonical JSON: equal facts give equal texts."""
 
 GENESIS = "0" * 64
 """The digest before the first record."""
@@ -74,8 +75,3 @@ def compute_digest(previous: str, fields: tuple[int, int, str, str, str]) -> str
     sequence, entry, *texts = fields  # as json.dumps writes a list of them, in a third of its time
     before, kind, at, facts = map(encode_basestring_ascii, (previous, *texts))
     return hashlib.sha256(f"[{before}, {sequence}, {entry}, {kind}, {at}, {facts}]".encode()).hexdigest()
-
-
-def canonical_json(facts: dict[str, object]) -> str:
-    """Return facts as canonical JSON: equal facts give equal texts."""
-    return _encode(facts)

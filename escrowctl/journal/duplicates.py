@@ -27,9 +27,8 @@ def list_duplicates(journal: Journal) -> list[DuplicatePair]:
     for entry in journal.select_all(Selection(_PAGE_SIZE, states=(State.DONE,))):
         for key in duplicate_keys(entry):
             numbers[key].append(entry.number)
-    return find_pairs(
-        journal.storage.read_entries({number for some in numbers.values() if some[1:] for number in some})
-    )
+    shared = [some for some in numbers.values() if len(some) > 1]
+    return find_pairs(journal.storage.read_entries(set[int]().union(*shared)))
 
 
 def find_pairs(entries: Iterable[Entry]) -> list[DuplicatePair]:

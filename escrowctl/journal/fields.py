@@ -3,7 +3,7 @@
 A new field is one line in `FIELDS` and its attribute in `journal.model`.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -117,16 +117,16 @@ FIELDS_BY_KIND: Mapping[str, tuple[Field, ...]] = {
 }
 """The fields that a record of each kind may have."""
 
+
 # To read records: the attributes of each part of an Entry, with their fields. `entry_of` builds the rest.
-_ENTRY_ATTRIBUTES, _INTENT_ATTRIBUTES, _SETTLEMENT_ATTRIBUTES = (
-    tuple(
-        (attribute, field)
-        for field in FIELDS
-        for part, _, attribute in (field.attribute.rpartition("."),)
-        if part == name and attribute in part_type._fields
-    )
-    for name, part_type in (("", Entry), ("intent", Intent), ("settlement", Settlement))
-)
+def _fields_of(part: str, attributes: Collection[str]) -> tuple[tuple[str, Field], ...]:
+    found = [(field.attribute.rpartition("."), field) for field in FIELDS]
+    return tuple((name, field) for (owner, _, name), field in found if owner == part and name in attributes)
+
+
+_ENTRY_ATTRIBUTES = _fields_of("", Entry._fields)
+_INTENT_ATTRIBUTES = _fields_of("intent", Intent._fields)
+_SETTLEMENT_ATTRIBUTES = _fields_of("settlement", Settlement._fields)
 _OUTCOME_OF_STATE = {state: outcome for outcome, state in STATE_OF_OUTCOME.items()} | {
     State.NOT_APPLIED: Outcome.UNKNOWN
 }
@@ -168,15 +168,7 @@ def apply_record(facts: Facts, kind: str, at: str, new: Mapping[str, Any]) -> Fa
             return facts | {field.name: known[field.name] for field in _SETTLEMENT_FIELDS} | {"settled_at": at}
 
 
-def entry_of(
-    number: int,
-    facts: Facts,
-    *,
-    history: tuple[Event, ...] = (),
-    request_ids: frozenset[str] = frozenset(),
-    resends: int = 0,
-    counted_on: str = "",
-) -> Entry:
+def entry_of(number: int, facts: Facts) -> Entry:
     """Return the entry with these stored values. Raises one of `DECODING_ERRORS` if they are not valid."""
     amount = facts["amount"]
     intent = Intent(
@@ -184,9 +176,7 @@ def entry_of(
         money=None if amount is None else Money(Number(amount), facts["currency"]),
         account=Account(facts["account"], facts["key_fingerprint"]),
     )
-    values = _decode(facts, _ENTRY_ATTRIBUTES)
-    values |= {"history": history, "request_ids": request_ids, "resends": resends, "counted_on": counted_on}
-    return Entry(number, intent, settlement_of(facts), **values)
+    return Entry(number, intent, settlement_of(facts), **_decode(facts, _ENTRY_ATTRIBUTES))
 
 
 def settlement_of(facts: Facts) -> Settlement:

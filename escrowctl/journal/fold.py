@@ -65,30 +65,21 @@ def add_record(
     new = json.loads(record.facts) if facts is None else facts
     facts = fields.apply_record(before.facts if before else {}, record.kind, record.at, new)
     event = fields.event_of(record.kind, record.at, new)
-    counted_on = before.entry.counted_on if before else ""
     now = max(latest, record.at)
     if before is not None and record.kind not in (Kind.INTENT, Kind.IMPORT):
         old = before.entry
         resends = old.resends + (record.kind == Kind.DECISION and new["detail"] == DECIDED_RESEND)
-        settlement = fields.settlement_of(facts)
-        entry = old._replace(
-            settlement=settlement, settled_at=record.at, history=(*old.history, event), resends=resends
-        )
+        entry = old._replace(settlement=fields.settlement_of(facts), settled_at=record.at, resends=resends)
     else:
-        counted_on = now[:10] if record.kind == Kind.INTENT else max(counted_on, facts["sent_at"][:10])
-        history, requests, resends = (
-            (before.entry.history, before.entry.request_ids, before.entry.resends)
-            if before
-            else ((), frozenset[str](), 0)
+        entry = fields.entry_of(record.entry, facts)
+        old = before.entry if before else entry
+        entry = entry._replace(
+            history=old.history,
+            request_ids=old.request_ids | {new["request_id"]},
+            resends=max(old.resends, new.get("resends", 0)),
+            counted_on=now[:10] if record.kind == Kind.INTENT else max(old.counted_on, facts["sent_at"][:10]),
         )
-        entry = fields.entry_of(
-            record.entry,
-            facts,
-            history=(*history, event),
-            request_ids=requests | {new["request_id"]},
-            resends=max(resends, new.get("resends", 0)),
-            counted_on=counted_on,
-        )
+    entry = entry._replace(history=(*entry.history, event))
     return StoredEntry(entry, facts, duplicate_keys(entry), before.records + 1 if before else 1, now)
 
 
@@ -124,11 +115,6 @@ def duplicate_keys(entry: Entry) -> frozenset[int]:
 def keys_to_check(intent: Intent) -> frozenset[int]:
     """Return the duplicate keys to look for before an intent is sent. A reference counts only if there is no id."""
     return _keys(intent, key=True, fingerprint=True, reference=intent.has_no_id)
-
-
-def idempotency_keys(intent: Intent) -> frozenset[int]:
-    """Return a set with one duplicate key: the key that is derived from a write's idempotency key."""
-    return _keys(intent, key=True)
 
 
 def fingerprint_keys(intent: Intent) -> frozenset[int]:

@@ -12,7 +12,7 @@ from datetime import datetime
 from escrowctl.contract.operations import CREATE_TRANSACTION
 from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Outcome, Reason, bad_value, not_sent
 from escrowctl.journal.account import Account
-from escrowctl.journal.fold import duplicate_keys, fingerprint_keys, idempotency_keys, reference_keys
+from escrowctl.journal.fold import duplicate_keys, fingerprint_keys, reference_keys
 from escrowctl.journal.model import DECIDED_APPLIED, KEY_REFUSED_STATUSES, Entry, Intent, Settlement, State
 from escrowctl.runtime import describe_age
 
@@ -97,8 +97,7 @@ def find_by_key(
     for a different request, reference or batch, or with a different API key. `EARLIER_UNKNOWN` if the API key
     differs and the outcome is unknown. `BUSY` if the entry is in flight.
     """
-    keys = idempotency_keys(intent)
-    found = [entry for entry in duplicates if keys & idempotency_keys(entry.intent)]
+    found = [entry for entry in duplicates if entry.intent.idempotency_key == intent.idempotency_key]
     for earlier in found:
         _check_request(earlier, intent)
         if earlier.state is State.IN_FLIGHT:
@@ -242,13 +241,12 @@ def _already_done_error(entry: Entry, intent: Intent, now: datetime) -> Escrowct
             "the escrow may belong to another account."
         )
         return refusal(ErrorCode.CONFLICT, message, entry, Reason.ID_OF_ANOTHER_ACCOUNT, id=typed_id)
-    sentence = (
-        f"escrowctl already {entry.intent.past_participle} {typed_id} {when}."
-        if entry.settlement.verified
-        else f"{when} an operator recorded that {write} was applied."
-        if entry.settlement.detail == DECIDED_APPLIED
-        else f"the service already accepted {write} {when}, but no read has confirmed it."
-    )
+    if entry.settlement.verified:
+        sentence = f"escrowctl already {entry.intent.past_participle} {typed_id} {when}."
+    elif entry.settlement.detail == DECIDED_APPLIED:
+        sentence = f"{when} an operator recorded that {write} was applied."
+    else:
+        sentence = f"the service already accepted {write} {when}, but no read has confirmed it."
     alias = "" if typed_id == earlier_id else f" In {entry.name} the id is written {earlier_id}."
     reason = "" if entry.settlement.verified else Reason.NOT_VERIFIED
     # Another kind of write is not what was asked for: it cannot be skipped as done.

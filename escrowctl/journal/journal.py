@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Reason, not_sent
 from escrowctl.journal import caps
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from escrowctl.journal.signing_secrets import SigningSecrets
     from escrowctl.journal.storage import Closing, JournalPlace, Locks, PlanRow, Reading, Storage
-
-_T = TypeVar("_T")
 
 
 class Journal:
@@ -362,7 +360,7 @@ class Journal:
         return refresh_entry(entry, self.storage, self.locks)
 
 
-def _return_or_raise(results: Sequence[_T | EscrowctlError]) -> _T:
+def _return_or_raise(results: Sequence[Entry | EscrowctlError]) -> Entry:
     """Return the only result. Raises it if it is an error."""
     (result,) = results
     if isinstance(result, EscrowctlError):

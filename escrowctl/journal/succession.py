@@ -68,16 +68,18 @@ def inspect(storage: Storage, locks: Locks, witness: Witness, journal_id: str) -
     """Return an open journal. `journal_id` is the journal of the export. Raises the errors of `refuse_unfinished`."""
     known = judge_saved_head(witness.read(), journal_id)
     checked, stored, saved = verify(storage, witness), storage.count_records(), known.records or 0
-    records: int | None = stored if storage.journal_id == journal_id else saved
-    # The saved head of a valid journal has no other record, but it may count the closing record.
-    if storage.journal_id == journal_id and checked.problem is not None:
-        # If others have written to an older copy since, what is gone was never counted.
-        records = None if 0 < saved <= stored and witness.find_problem(storage) is not None else max(saved, stored)
+    records: int | None = saved
+    if storage.journal_id == journal_id:
+        # The saved head of a valid journal has no other record, but it may count the closing record.
+        records = stored if checked.problem is None else max(saved, stored)
+        if checked.problem is not None and 0 < saved <= stored and witness.find_problem(storage) is not None:
+            # Others may have written to an older copy since: what is gone was never counted.
+            records = None
     refuse_unfinished(storage, locks)
     with storage.reading() as view:
         # The records of another journal would be lost with it.
         ids = frozenset((storage.journal_id,)) if stored else known.ids | {storage.journal_id}
-        return OldJournal(ids, records, stored, min(checked.records, stored), view.closing)
+        return OldJournal(ids, records, stored, min(checked.head.sequence, stored), view.closing)
 
 
 def close_journal(place: JournalPlace, storage: Storage, closing: Closing, *, records: int | None) -> None:

@@ -180,8 +180,11 @@ def import_archive(transaction: Transaction, storage: Storage, archive: Archive)
         else:
             known += 1
     done = [entry for entry in changed if entry.state is State.DONE]
-    near = {one.number: one for entry in done for one in transaction.find_by_keys(duplicate_keys(entry))}
-    return ImportResult(added, updated, known, tuple(find_pairs_with(find_pairs(near.values()), done)))
+    near: dict[int, Entry] = {}
+    for entry in done:
+        near |= {one.number: one for one in transaction.find_by_keys(duplicate_keys(entry))}
+    pairs = find_pairs_with(find_pairs(near.values()), done)
+    return ImportResult(added, updated, known, tuple(pairs))
 
 
 def _find_same_write(storage: Storage, theirs: Entry, origin: str) -> Entry | None:

@@ -15,12 +15,11 @@ from escrowctl.journal.witness import Witness, find_mismatch
 
 
 class Verification(NamedTuple):
-    """How many records and entries were checked, the last checked head, and the first problem or None.
+    """How many entries were checked, the last checked head, and the first problem or None.
 
     `is_partial`: the time was over before everything was checked.
     """
 
-    records: int
     entries: int
     head: Head
     problem: str | None
@@ -51,7 +50,7 @@ def verify(
                 problem = frozen.find_damage()
             except EscrowctlError as error:
                 problem = error.message.rstrip(".")
-    return Verification(head.sequence, entries, head, problem, is_partial)
+    return Verification(entries, head, problem, is_partial)
 
 
 def _walk_chain(storage: Storage, is_time_over: Callable[[], bool]) -> tuple[Head, int, str | None]:

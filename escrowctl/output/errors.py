@@ -58,7 +58,7 @@ def make_error_document(error: EscrowctlError, invocation: Invocation) -> dict[s
         "http_status": None,
         "request_id": None,
         "outcome": error.outcome.value if error.outcome else None,
-        "exit_code": int(error.exit_code),
+        "exit_code": int(error.code.exit_code),
     }
     return {"error": as_json(body | dict(error.facts))}
 

@@ -41,7 +41,7 @@ class View(NamedTuple):
         """The names and values as text, for a pipe or CSV."""
         if self.has_chosen_fields:
             return tuple((name, format_cell(value)) for name, value in self.named.items())
-        return flatten(self.shown)
+        return tuple(flatten(self.shown))
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -97,27 +97,22 @@ def view_record(record: Record, resource_id: str | None = None, *, raw: bool) ->
     return View(document, named.id, document, named=fields, record=record.value)
 
 
-def flatten(value: JsonValue) -> tuple[tuple[str, str], ...]:
-    """Return all fields of a value, in their order, as pairs of a dotted name and a text.
+def flatten(value: JsonValue, prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yield all fields of a value, in their order, as pairs of a dotted name and a text.
 
     In an array of objects, the name has the number of the object, from 0. An array of other values is JSON.
     Each name is unique: an ambiguous key (empty, with a dot, with invisible characters) is quoted, as in JSON.
     """
-    return tuple(_walk_fields("", value))
+    items = list_fields(value) if len(prefix) <= _MAX_NAME_CHARS else []
+    for name, item in items:
+        yield from flatten(item, f"{prefix}.{name}" if prefix else name)
+    if not items:
+        yield prefix or "value", format_cell(value)
 
 
 def format_cell(value: JsonValue) -> str:
     """Return a value as the text of a cell. Strings and numbers are unchanged, null is empty, others are JSON."""
     return "" if value is None else value if isinstance(value, str) else encode(value)
-
-
-def _walk_fields(prefix: str, value: JsonValue) -> Iterator[tuple[str, str]]:
-    items = list_fields(value) if len(prefix) <= _MAX_NAME_CHARS else []
-    if items:
-        for name, item in items:
-            yield from _walk_fields(f"{prefix}.{name}" if prefix else name, item)
-    else:
-        yield prefix or "value", format_cell(value)
 
 
 def list_fields(value: JsonValue) -> list[tuple[str, JsonValue]]:

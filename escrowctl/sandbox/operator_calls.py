@@ -85,12 +85,7 @@ class OperatorCalls:
         }
 
     def get_status(self, _call: Call) -> JsonObject:
-        """Return `{"identity", "settings", "transactions": {status: count}, "users", "webhooks",
-        "deliveries": {state: count}, "ledger": [...]}`.
-
-        An item of `ledger` is `{"currency", "held", "balanced"}`: `held` is in the currency's main unit, and
-        `balanced` is true if the entries sum to zero and agree with the transactions.
-        """
+        """Return the settings, the number of records by state, and the balance of each currency in its main unit."""
         settings = self._rehearsal.read()
         with self._store.reading() as connection:
             (webhooks,) = connection.execute("SELECT count(*) FROM webhook_endpoints").fetchone()
@@ -145,11 +140,7 @@ class OperatorCalls:
         return {"status_before": before, **moved.document}
 
     def list_ledger(self, _call: Call) -> JsonObject:
-        """Return `{"entries": [...], "currencies": [...]}`, the oldest entry first.
-
-        An entry is `{"entry", "transaction", "move", "account", "currency", "amount", "posted_at"}`, a currency is
-        `{"currency", "entries", "sum", "held", "balanced"}`. Amounts are numbers in the currency's main unit.
-        """
+        """Return the entries, oldest first, and the sums by currency. Amounts are numbers in the main unit."""
         with self._store.reading() as connection:
             entries = [
                 {**dict(row), "amount": format_amount(row["amount"])} for row in connection.execute(_SELECT_ENTRIES)
@@ -203,11 +194,7 @@ class OperatorCalls:
             return _read_event(connection, call.resource_id)
 
     def get_clock(self, _call: Call) -> JsonObject:
-        """Return `{"now", "ahead_seconds", "advancing_to"}`.
-
-        `ahead_seconds` is how far the sandbox's clock is ahead of this machine's. `advancing_to` is the target time
-        while the clock is being advanced, else null.
-        """
+        """Return the sandbox's time. `advancing_to` is the target while the clock is being advanced, else null."""
         with self._store.reading() as connection:
             ahead = self._store.clock_offset(connection)
             now = timestamp(self._store.machine_time() + ahead)

@@ -108,7 +108,8 @@ class Sender:
         if target is not None:
             self._store.advance_to(target)
             # Another thread may have set a new target since.
-            self.clock_target = None if self.clock_target == target else self.clock_target
+            if self.clock_target == target:
+                self.clock_target = None
         return None
 
     @contextlib.contextmanager

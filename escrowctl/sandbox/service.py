@@ -23,10 +23,10 @@ class Sandbox:
     """An escrow service on one store: `app` is the WSGI callable, safe for several threads.
 
     `identity` (`sbx_...`) and `key` (`sk_sandbox_...`) belong to the store and never change. `claim` is the file that
-    holds the lock on the store, or None if the caller needs no lock.
+    holds the lock on the store.
     """
 
-    def __init__(self, store: Store, claim: FileIO | None = None) -> None:
+    def __init__(self, store: Store, claim: FileIO) -> None:
         self.store = store
         self.claim = claim
         self.identity = store.identity
@@ -45,8 +45,7 @@ class Sandbox:
     def close(self) -> None:
         """Close the store and release its lock. A second call does nothing."""
         self.store.close()
-        if self.claim is not None:
-            self.claim.close()
+        self.claim.close()
 
 
 def open_sandbox(folder: Path, *, now: Callable[[], datetime]) -> Sandbox:

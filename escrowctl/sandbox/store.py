@@ -132,20 +132,17 @@ class Store:
             raise sqlite3.OperationalError("the database rolled back the transaction")
 
 
-def open_store(
-    folder: Path, *, now: Callable[[], datetime], timeout: float = BUSY_SECONDS, alone: bool = False
-) -> Store:
+def open_store(folder: Path, *, now: Callable[[], datetime], alone: bool = False) -> Store:
     """Open `sandbox.db` in the folder. Create both, private to this user, if they are missing.
 
-    With `alone` the caller guarantees that no other process opens the store (ownership.py). `timeout` is how many
-    seconds to wait for other processes. Raises `ErrorCode.STATE_UNUSABLE` if the folder or the file is not private
-    to this user, if the file is read-only, damaged, not a sandbox store, or of another format, or if the disk is
-    full.
+    With `alone` the caller guarantees that no other process opens the store (ownership.py). Raises
+    `ErrorCode.STATE_UNUSABLE` if the folder or the file is not private to this user, if the file is read-only,
+    damaged, not a sandbox store, or of another format, or if the disk is full.
     """
     path = folder / FILE_NAME
     require_private_file(path)
     try:
-        connection = connect(path, seconds=timeout, any_thread=True)
+        connection = connect(path, seconds=BUSY_SECONDS, any_thread=True)
         try:
             return _set_up(connection, path, now=now, alone=alone)
         except BaseException:

@@ -59,17 +59,19 @@ class Candidates(NamedTuple):
 def read_listed(entry: Entry, pages: Iterable[Page]) -> ListedRecords:
     """Return the records of a list. If the newest come first, stop at the first page older than the write."""
     records: list[Record] = []
-    has_more = False
-    oldest: datetime | None = datetime.max.replace(tzinfo=UTC)
+    has_more, is_newest_first = False, True
+    oldest = datetime.max.replace(tzinfo=UTC)
     for page in islice(pages, MAX_PAGES):
         records += page.items
         for one in page.items:
             created = read_time(one.known.created)
-            # None after the first record that is out of order or has no time.
-            oldest = created if created and oldest and created <= oldest else None
+            if created is None or created > oldest:
+                is_newest_first = False
+            else:
+                oldest = created
         is_older = bool(page.items) and predates_write(entry, page.items[0].known)
         # Records of one moment are in any order.
-        if is_older and oldest and oldest != read_time(records[0].known.created):
+        if is_older and is_newest_first and oldest != read_time(records[0].known.created):
             return ListedRecords(records, has_more=False)
         has_more = page.has_more
     return ListedRecords(records, has_more)

@@ -16,9 +16,7 @@ from escrowctl.contract.readable import find_list_items
 from escrowctl.contract.record import KnownFields, Record, describe_record, find_id_pointers, has_other_id
 from escrowctl.contract.redaction import STARS
 from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Outcome, Reason, Stopped, not_sent
-from escrowctl.journal.account import Account
 from escrowctl.journal.guards import is_other_done
-from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import Entry, Selection, State
 from escrowctl.writes.kinds import kind_of
 from escrowctl.writes.outcome import NO_ID_FOUND, judge_stored_reply
@@ -93,12 +91,12 @@ def settle_by_reply(entry: Entry, writer: Writer, report: Report = lambda _: Non
     202 only accepts the request. `report` is called with what was read. Raises EscrowctlError if the journal cannot
     record this; `BUSY` if another process has changed the entry since.
     """
-    service, journal = writer.service, writer.journal
+    service = writer.service
     judged = judge_stored_reply(service, entry)
     created_id = judged.result_id if judged else None
     if created_id is None:
         return None
-    if (other := find_creator(journal, entry, created_id, account_of(service))) is not None:
+    if (other := find_creator(writer, entry, created_id)) is not None:
         report(f"the stored reply has the id {created_id}, but {other.name} created that record")
         return None
     if (record := _read_created(created_id, writer.reader, report)) is None:
@@ -111,17 +109,18 @@ def settle_by_reply(entry: Entry, writer: Writer, report: Report = lambda _: Non
         verified=True,
         remark=describe_differences(service, record, entry.intent.money),
     )
-    return WriteResult(journal.settle_later(entry, settlement), record)
+    return WriteResult(writer.journal.settle_later(entry, settlement), record)
 
 
-def find_creator(journal: Journal, entry: Entry, resource_id: str, account: Account) -> Entry | None:
+def find_creator(writer: Writer, entry: Entry, resource_id: str) -> Entry | None:
     """Return a second entry that created this id by the same operation. An escrow and an endpoint may share ids."""
-    return find_other_done_entry(journal, entry, account, Selection(_PAGE_SIZE, result_ids=(resource_id,)))
+    return find_other_done_entry(writer, entry, Selection(_PAGE_SIZE, result_ids=(resource_id,)))
 
 
-def find_other_done_entry(journal: Journal, entry: Entry, account: Account, selection: Selection) -> Entry | None:
+def find_other_done_entry(writer: Writer, entry: Entry, selection: Selection) -> Entry | None:
     """Return an entry in `selection`, except `entry`, for which `is_other_done` is true; None if there is none."""
-    found = journal.select_all(selection._replace(states=(State.DONE,), operations=(entry.intent.operation,)))
+    selection = selection._replace(states=(State.DONE,), operations=(entry.intent.operation,))
+    found, account = writer.journal.select_all(selection), account_of(writer.service)
     return next((other for other in found if is_other_done(entry, other, account)), None)
 
 

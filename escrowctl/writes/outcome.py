@@ -45,26 +45,18 @@ NO_ID_FOUND = "escrowctl found no id in the reply"
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
-class SentRequest:
+class SentRequest(NamedTuple):
     """The request that a reply is compared with.
 
     `sent_ids` are its ids, key and reference, case-folded: a reply that repeats one of them names no new id.
     `pointers` are the profile's JSON Pointers to fields. `is_failed(status)`: an escrow with this status failed.
     """
 
-    def __init__(
-        self,
-        url: str = "",
-        body: JsonValue = None,
-        sent_ids: frozenset[str] = frozenset(),
-        pointers: Pointers = NO_POINTERS,
-        is_failed: Callable[[str | None], bool] = lambda _: False,
-    ) -> None:
-        self.url = url
-        self.body = body
-        self.sent_ids = sent_ids
-        self.pointers = pointers
-        self.is_failed = is_failed
+    url: str = ""
+    body: JsonValue = None
+    sent_ids: frozenset[str] = frozenset()
+    pointers: Pointers = NO_POINTERS
+    is_failed: Callable[[str | None], bool] = lambda _: False
 
 
 class Judgement(NamedTuple):

@@ -25,8 +25,8 @@ class ReadBack:
 
     def __init__(self, request: WriteRequest, options: RecordOptions, writer: Writer) -> None:
         self.resource_id = request.resource_id or ""
-        name, self._verb, self._done = request.operation.name, request.operation.verb, request.operation.done
-        self._kind, self._once_only = kind_of(name), request.operation.is_once_only
+        self._kind, self._verb = kind_of(request.operation.name), request.operation.verb
+        self._once_only = request.operation.is_once_only
         self._options = options
         self._writer, self._service, self._signals = writer, writer.service, writer.signals
 

@@ -21,8 +21,6 @@ from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import Entry, Intent
 from escrowctl.writes.kinds import kind_of
 
-"""Selects the creates and releases that moved money, or may have."""
-
 
 class RowOrigin(NamedTuple):
     """The row of a batch that a write is for; see `Intent`. All None: the write is not a row."""

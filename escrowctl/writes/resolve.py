@@ -35,7 +35,7 @@ from escrowctl.writes.create import (
 )
 from escrowctl.writes.inspection import RecordOptions, describe_pending_write, inspect, require_resendable
 from escrowctl.writes.kinds import kind_of
-from escrowctl.writes.requests import WriteRequest, account_of, restore_request
+from escrowctl.writes.requests import WriteRequest, restore_request
 from escrowctl.writes.result import WriteResult, describe_differences, list_money_differences
 from escrowctl.writes.writer import Writer
 
@@ -262,7 +262,7 @@ class EntryResolver:
         if len(with_key) != 1 or not _GENERATED_KEY_PATTERN.fullmatch(key) or key in (entry.intent.body or ""):
             return None
         located = with_key[0].known
-        is_unusable = located.id is None or self._find_creator(entry, located.id) is not None
+        is_unusable = located.id is None or find_creator(self._writer, entry, located.id) is not None
         return None if is_unusable or list_money_differences(located, entry.intent.money) else with_key[0]
 
     def _settle_as_created(self, entry: Entry, found: Record) -> Entry:
@@ -280,16 +280,13 @@ class EntryResolver:
 
     def _find_candidates(self, entry: Entry, listed: ListedRecords) -> Candidates:
         return find_candidates(
-            entry, listed, self._service, is_taken=lambda one: self._find_creator(entry, one) is not None
+            entry, listed, self._service, is_taken=lambda one: find_creator(self._writer, entry, one) is not None
         )
 
     def _find_same_write(self, entry: Entry) -> Entry | None:
         """Return a second entry that is done and made the same change to the same record; None if there is none."""
         selection = Selection(_PAGE_SIZE, resource_id=entry.intent.resource_id)
-        return find_other_done_entry(self._journal, entry, account_of(self._service), selection)
-
-    def _find_creator(self, entry: Entry, resource_id: str) -> Entry | None:
-        return find_creator(self._journal, entry, resource_id, account_of(self._service))
+        return find_other_done_entry(self._writer, entry, selection)
 
     def _find_proof(self, entry: Entry) -> tuple[str | None, list[str]]:
         """Return a sentence that proves that a write was applied (None: no proof), and clauses that suggest it.
@@ -324,7 +321,7 @@ class EntryResolver:
         return None, self._find_candidates(entry, listed).doubts
 
     def _require_unused_id(self, entry: Entry, resource_id: str) -> None:
-        other = self._find_creator(entry, resource_id) if entry.intent.has_no_id else None
+        other = find_creator(self._writer, entry, resource_id) if entry.intent.has_no_id else None
         if other is not None:
             message = f"{other.name}, sent at {other.sent_at}, already created {resource_id}."
             raise not_sent(ErrorCode.ALREADY_DONE, message, effect=Effect.NOTHING_RECORDED)

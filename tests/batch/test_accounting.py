@@ -46,7 +46,7 @@ def test_results_that_cannot_be_read_after_all_is_done(
     def fail(*_: object, **__: object) -> None:
         raise sqlite3.OperationalError("database is locked")
 
-    monkeypatch.setattr(table_storage, "read_batch", fail)
+    monkeypatch.setattr(table_storage, "read_where", fail)
     result = run("create", str(rows(3)), "--yes", "--results", str(tmp_path / "results.csv"))
 
     assert (result.code, len(service.applied), "Nothing was sent" in result.err) == (12, 3, False)

@@ -129,9 +129,8 @@ def test_creates_killed_at_random(tmp_path: Path, rows: WriteRows, rows_: int, k
     assert killed == kills
     assert program.run("journal", "verify").code == 0
     assert set(service.applied) <= {f"A-{number}" for number in range(1, rows_ + 1)}
-    # What is not sent in the end was throttled: this profile does not say that it may be sent again. Each kill leaves
-    # unknown what was on the wire, and what was begun ahead of it.
-    assert found["done"] > rows_ // 3
+    # Each kill leaves unknown what was on the wire, and what was begun ahead of it.
+    assert found["unknown"] <= kills * 16
 
 
 @pytest.mark.parametrize(("rows_", "kills"), [(100, 3), pytest.param(1500, 100, marks=pytest.mark.long)])

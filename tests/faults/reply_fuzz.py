@@ -186,9 +186,9 @@ def examine_read(wire: Connection, operation: Operation, *, to_terminal: bool) -
             document = reader.read(operation, "tx_1").document
             show(document, to_terminal=to_terminal)
     except EscrowctlError as error:
-        if error.exit_code not in range(4, 12) or KEY in error.message:
-            raise UnsoundError(f"a read ended with {error.exit_code}: {error.message}") from error
-        return error.exit_code.name.lower()
+        if error.code.exit_code not in range(4, 12) or KEY in error.message:
+            raise UnsoundError(f"a read ended with {error.code.exit_code}: {error.message}") from error
+        return error.code.exit_code.name.lower()
     if strictly(encode(document).encode()) is _NOTHING:
         raise UnsoundError("it cannot be printed")
     return "read"

@@ -22,6 +22,7 @@ from conftest import Serve
 from wire_server import Behave, Seen, WireServer, answering, hang_up, http_reply, say_nothing
 
 from escrowctl.post_once import Target, post_once
+from escrowctl.sandbox.ownership import claim_store
 from escrowctl.sandbox.sender import make_signed_headers
 from escrowctl.sandbox.service import Sandbox
 from escrowctl.sandbox.store import open_store
@@ -34,7 +35,7 @@ DELAYS = [5, 15, 30, 60]
 
 @pytest.fixture
 def sandbox(folder: Path, time: Time) -> Iterator[Sandbox]:
-    opened = Sandbox(open_store(folder, now=time))
+    opened = Sandbox(open_store(folder, now=time), claim_store(folder))
     yield opened
     opened.close()
 
@@ -138,7 +139,7 @@ def test_signature_is_that_of_the_specification() -> None:
 
 def test_delivery_verifies_with_the_python_library(folder: Path, connect: Connect, serve: Serve) -> None:
     # The library compares the time with its own.
-    sandbox = Sandbox(open_store(folder, now=lambda: datetime.now(UTC)))
+    sandbox = Sandbox(open_store(folder, now=lambda: datetime.now(UTC)), claim_store(folder))
     there = Shop(connect(sandbox), serve(statuses(200)))
     there.create(note='\u20ac \U0001f600 "quoted" <&>', metadata={"rate": 1.10, "list": [None, True]})
     there.advance(days=30)

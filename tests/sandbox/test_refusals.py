@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from escrowctl.sandbox import seed
+from escrowctl.sandbox.ownership import claim_store
 from escrowctl.sandbox.service import Sandbox, open_sandbox
 from escrowctl.sandbox.store import open_store
 from sandbox.conftest import balances
@@ -133,9 +134,13 @@ def test_unexpected_failure_is_500_without_details_and_stores_nothing(
 
 
 def test_locked_store_is_503_and_changes_nothing(
-    folder: Path, now: Callable[[], datetime], connect: Callable[[Sandbox], httpx.Client]
+    folder: Path,
+    now: Callable[[], datetime],
+    connect: Callable[[Sandbox], httpx.Client],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    sandbox = Sandbox(open_store(folder, now=now, timeout=0.01))
+    monkeypatch.setattr("escrowctl.sandbox.store.BUSY_SECONDS", 0.01)
+    sandbox = Sandbox(open_store(folder, now=now), claim_store(folder))
     client = connect(sandbox)
     made = client.post("/transactions", json={"amount": 1, "currency": "USD"}).json()
     with closing(sqlite3.connect(folder / "sandbox.db", isolation_level=None)) as other:

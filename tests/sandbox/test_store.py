@@ -30,7 +30,7 @@ def refusal(folder: Path, now: Now) -> EscrowctlError:
     with pytest.raises(EscrowctlError) as caught:
         open_sandbox(folder, now=now)
     error = caught.value
-    facts = (error.code, error.exit_code, error.outcome, error.effect)
+    facts = (error.code, error.code.exit_code, error.outcome, error.effect)
     assert facts == (ErrorCode.STATE_UNUSABLE, ExitCode.LOCAL_STATE, Outcome.NOT_SENT, Effect.NOTHING_SENT)
     assert str(folder) in error.message
     return error
@@ -142,12 +142,15 @@ def test_folder_or_store_open_to_others_is_refused(
     assert refusal(folder, now).hints
 
 
-def test_store_locked_by_another_program_is_refused(folder: Path, store_file: Path, now: Now) -> None:
+def test_store_locked_by_another_program_is_refused(
+    folder: Path, store_file: Path, now: Now, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("escrowctl.sandbox.store.BUSY_SECONDS", 0.01)
     with closing(sqlite3.connect(store_file, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
 
         with pytest.raises(EscrowctlError, match="database is locked"):
-            open_store(folder, now=now, timeout=0.01)
+            open_store(folder, now=now)
 
 
 def test_store_with_damaged_pages_is_refused(folder: Path, store_file: Path, now: Now) -> None:

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Collection
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import ClassVar
 
@@ -142,7 +142,7 @@ class ClockedStorage(PostgresStorage):
 
     def _begin(self, script: str, keys: Collection[int] = ()) -> TableTransaction:
         transaction = super()._begin(script, keys)
-        transaction._clock = self.clocks[self._url]  # noqa: SLF001 - in place of the database's
+        transaction.now = cache(self.clocks[self._url])  # in place of the database's
         return transaction
 
 

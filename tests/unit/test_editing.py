@@ -137,7 +137,7 @@ def test_edit_that_makes_the_file_invalid_changes_nothing(tmp_path: Path, name: 
     with pytest.raises(EscrowctlError) as caught:
         edit(tmp_path, BEFORE, (name, value))
 
-    assert int(caught.value.exit_code) == 2
+    assert int(caught.value.code.exit_code) == 2
     assert part in caught.value.message
     assert (tmp_path / "config.toml").read_text() == BEFORE
     assert [path.name for path in tmp_path.iterdir()] == ["config.toml"]

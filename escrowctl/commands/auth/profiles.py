@@ -110,7 +110,7 @@ def logout(
             session.console.note("no_key", f"no key is stored for profile {name}, so none was removed")
         else:
             resolver.credentials.remove(stored, session.runtime)
-            where = "the keyring" if stored.is_in_keyring else resolver.credentials.path
+            where = "the keyring" if stored.key is None else resolver.credentials.path
             removed = f"the key of profile {name} for {stored.origin}, from {where}"
             session.console.note("removed", removed, label="removed")
         if profile is not None and profile.api_key_file is not None:

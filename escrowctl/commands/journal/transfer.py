@@ -63,7 +63,7 @@ def verify_journal(
         if saved_id != storage.journal_id:
             raise bad_value(f"{source} belongs to journal {saved_id}, but this journal is {storage.journal_id}.")
     found = verify(storage, witness, expected=expected)
-    counts = {"records": found.records, "entries": found.entries}
+    counts = {"records": found.head.sequence, "entries": found.entries}
     if found.problem is not None:
         message = f"the journal failed its check: {found.problem}."
         hints = (command("journal export > EXPORT", "to save the readable records"), INIT_FROM_EXPORT)

@@ -52,7 +52,6 @@ def serve(
         server = LoopbackServer(port)
         cleanup.callback(server.close)
         served = ServedSandbox(server.base_url, sandbox.key, sandbox.identity, os.getpid())
-        assert sandbox.claim is not None, "open_sandbox_exclusively makes the claim"
         cleanup.enter_context(announce_server(sandbox.claim, served))
         document: dict[str, JsonValue] = {
             "base_url": served.base_url,

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import psycopg
 
-from escrowctl.errors import ErrorCode, EscrowctlError, Reason, not_sent
+from escrowctl.errors import EscrowctlError, Reason
 from escrowctl.journal.fields import DECODING_ERRORS
+from escrowctl.journal.storage import damaged, unusable
 from escrowctl.journal_url import JournalUrl
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ class PostgresConnection:
         if isinstance(error, psycopg.Error):
             return unusable_database(self.location, error)
         if isinstance(error, DECODING_ERRORS):
-            return unusable_journal(self.location, "it is damaged: a stored value does not match its record")
+            return damaged(self.location, "a stored value does not match its record")
         return None
 
     def _note(self, notice: psycopg.errors.Diagnostic) -> None:
@@ -159,12 +160,7 @@ def unusable_database(location: str, error: psycopg.Error) -> EscrowctlError:
     """Return the error for a journal whose database cannot be used, or refused a statement."""
     cause = error.diag.message_primary or next(iter(str(error).splitlines()), "") or type(error).__name__
     # Only libpq itself gives no state (SQLSTATE): it has no connection.
-    return unusable_journal(location, cause.rstrip("."), Reason.NOT_CONNECTED if error.sqlstate is None else "")
-
-
-def unusable_journal(location: str, problem: str, reason: str = "") -> EscrowctlError:
-    """Return the error for a journal that cannot be used. `problem` ends the message."""
-    return not_sent(ErrorCode.JOURNAL_UNUSABLE, f"the journal {location} cannot be used: {problem}.", reason=reason)
+    return unusable(location, cause.rstrip("."), reason=Reason.NOT_CONNECTED if error.sqlstate is None else "")
 
 
 @functools.lru_cache(maxsize=512)

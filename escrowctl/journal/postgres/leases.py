@@ -21,7 +21,8 @@ from typing import Any
 import psycopg
 
 from escrowctl.errors import EscrowctlError
-from escrowctl.journal.postgres.connection import PostgresConnection, unusable_database, unusable_journal
+from escrowctl.journal.postgres.connection import PostgresConnection, unusable_database
+from escrowctl.journal.storage import unusable
 from escrowctl.journal_url import JournalUrl
 
 LEASE_SECONDS = 30
@@ -83,7 +84,7 @@ class Leases:
         """See `storage.Locks`. What this process holds, it knows without asking the database."""
         with self._mutex:
             if self._has_lapsed:
-                raise unusable_journal(str(self._url), "the lease of this process has lapsed")
+                raise unusable(str(self._url), "the lease of this process has lapsed", reason="")
             if not self._held.isdisjoint(names):
                 return False
             taken = {name for (name,) in self._take(names)}

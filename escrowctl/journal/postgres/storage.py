@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import psycopg
 
 from escrowctl.errors import EscrowctlError
-from escrowctl.journal.postgres.connection import PostgresConnection, unusable_database, unusable_journal
-from escrowctl.journal.storage import CommitUnknownError, PlanRow
+from escrowctl.journal.postgres.connection import PostgresConnection, unusable_database
+from escrowctl.journal.storage import CommitUnknownError, PlanRow, unusable
 from escrowctl.journal.tables import batches
 from escrowctl.journal.tables.check import compare_derived_tables
 from escrowctl.journal.tables.database import translate_errors
@@ -70,8 +70,6 @@ class PostgresStorage(TableStorage):
         self._find_sender = find_sender
         self._db: PostgresConnection = database or _connect(url)
         super().__init__(self._db)
-        self._commit_failed = False
-        self._last_transaction: TableTransaction | None = None
 
     @contextlib.contextmanager
     def reading(self, script: str = _BEGIN_READING) -> Iterator[TableTransaction]:
@@ -89,7 +87,7 @@ class PostgresStorage(TableStorage):
     def transaction(self, keys: Collection[int] = ()) -> Iterator[TableTransaction]:
         """See `storage.Storage`."""
         if self._commit_failed:
-            raise unusable_journal(self._db.location, "an earlier commit of this process failed")
+            raise unusable(self._db.location, "an earlier commit of this process failed", reason="")
         try:
             transaction = self._begin(_BEGIN, keys)
             self._last_transaction = None
@@ -142,7 +140,7 @@ class PostgresStorage(TableStorage):
         ((self.journal_id, version, now),) = state
         if version != FORMAT_VERSION:
             problem = f"its tables have version {version}, but this escrowctl knows {FORMAT_VERSION}"
-            raise unusable_journal(self._db.location, problem)
+            raise unusable(self._db.location, problem, reason="")
         end = tail_of(tail) if tail else read_tail(self._db)
         transaction = TableTransaction(self._db, end, lambda: now.astimezone(UTC), self._last_transaction)
         transaction.note_index(keys, index)
@@ -175,7 +173,7 @@ class PostgresStorage(TableStorage):
         # The wait for a standby was cancelled: as above.
         if self._db.warnings:
             problem = f"a commit is not confirmed ({self._db.warnings[-1]})"
-            raise CommitUnknownError(unusable_journal(self._db.location, problem))
+            raise CommitUnknownError(unusable(self._db.location, problem, reason=""))
 
     def _find_record(self, head: Head) -> bool | None:
         """Connect again, and return whether the last record of a lost transaction is stored. None: it is not known.

@@ -45,8 +45,6 @@ class SqliteStorage(TableStorage):
         self.path = path
         self._now = now
         self._db: JournalConnection = database
-        self._commit_failed = False
-        self._last_transaction: TableTransaction | None = None
 
     @classmethod
     def open(cls, path: Path, *, now: Clock, reading: bool = False) -> SqliteStorage:

@@ -10,6 +10,7 @@ If the process is killed after the old journal is closed, writes may be refused 
 """
 
 import contextlib
+import itertools
 import os
 import shutil
 import sqlite3
@@ -124,7 +125,8 @@ def _save_old_file(path: Path, draft: Path) -> Path:
         shutil.copyfileobj(source, target)
         os.fsync(target.fileno())
     copied.chmod(PRIVATE)
-    old = next(name for number in range(1, 10_000) if not os.path.lexists(name := path.with_suffix(f".old-{number}")))
+    names = (path.with_suffix(f".old-{number}") for number in itertools.count(1))
+    old = next(name for name in names if not os.path.lexists(name))
     copied.replace(old)
     rest = path.with_name(f"{path.name}-journal")
     with contextlib.suppress(FileNotFoundError):

@@ -9,7 +9,7 @@ from escrowctl.journal.model import State
 from escrowctl.journal.storage import BatchSum, PlanRow
 from escrowctl.journal.tables.database import Database, placeholders
 
-_SELECT_BATCHES = """
+SELECT_BATCHES = """
 SELECT batch, 0, max(content) FROM (
   SELECT batch, content FROM main.plans WHERE row = 0
   UNION ALL SELECT DISTINCT batch, '' FROM main.entries WHERE batch IS NOT NULL AND (origin IS NULL OR ?)
@@ -42,17 +42,6 @@ def claim(database: Database, batch: str, sender: str, limit: int, is_alive: Cal
         mark = f"UPDATE main.plans SET sender = ? WHERE batch = ? AND row IN ({placeholders(rows)})"
         database.execute(mark, (sender, batch, *(one.row for one in rows)))
     return rows
-
-
-def read_plan(database: Database, batch: str, *, after: int, limit: int) -> list[PlanRow]:
-    """Return up to `limit` rows of a batch's plan, in order, with row numbers above `after`."""
-    query = "SELECT batch, row, content FROM main.plans WHERE batch = ? AND row > ? ORDER BY row LIMIT ?"
-    return [PlanRow(*row) for row in database.execute(query, (batch, after, limit)).fetchall()]
-
-
-def list_batches(database: Database, *, imported: bool) -> list[PlanRow]:
-    """Return row 0 of each batch, oldest batch first; see `storage.Storage`."""
-    return [PlanRow(*row) for row in database.execute(_SELECT_BATCHES, (imported,)).fetchall()]
 
 
 def add_up(database: Database, batch: str) -> list[BatchSum]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from escrowctl.journal.chain import EMPTY_HEAD, GENESIS, ChainRecord, Head, canonical_json
 from escrowctl.journal.fields import QUERIED_FIELDS
@@ -14,7 +14,9 @@ from escrowctl.journal.tables.database import Database, placeholders
 _MAX_PER_QUERY = 500
 _SEARCH_STEP = 1000
 _COLUMNS = ", ".join(f"e.{name}" for name in QUERIED_FIELDS)
-_WIDTH = len(QUERIED_FIELDS)
+_END = 1 + len(QUERIED_FIELDS) + 3
+"""In a row of the next statement: where the entry's columns end. Then come a record's, and the digest before it."""
+
 _RECORD_COLUMNS = "r.sequence, r.entry, r.kind, r.at, r.facts, r.digest"
 _SELECT_ENTRIES = f"""
 SELECT e.number, {_COLUMNS}, e.records, e.counted_on, e.latest, {_RECORD_COLUMNS}, p.digest
@@ -22,7 +24,7 @@ FROM main.entries e LEFT JOIN main.records r ON r.entry = e.number
 LEFT JOIN main.records p ON p.sequence = r.sequence - 1
 WHERE e.number IN (%s) ORDER BY e.number, r.sequence"""
 # The recursion steps back from the newest record, until the records before it are all older than the date.
-_HAS_FINGERPRINT = f""" AND NOT (batch IS NOT NULL AND reference IS NOT NULL)
+_HAS_FINGERPRINT = f"""NOT (batch IS NOT NULL AND reference IS NOT NULL)
 AND number IN (SELECT entry FROM main.records WHERE replace(facts, ?, '') <> facts AND sequence > (
   WITH RECURSIVE step(edge) AS (
     SELECT max(sequence) FROM main.records UNION ALL
@@ -48,17 +50,21 @@ def read_entries(database: Database, numbers: Collection[int]) -> dict[int, Stor
 
 
 def _build_entry(rows: list[tuple[object, ...]]) -> StoredEntry:
-    records = [(record_of(row[_WIDTH + 4 : -1]), _digest(row[-1]) if row[-1] is not None else GENESIS) for row in rows]
-    return rebuild_entry(rows[0][1 : _WIDTH + 4], records)
+    records = []
+    for row in rows:
+        before = row[-1]
+        records.append((record_of(row[_END:-1]), GENESIS if before is None else _digest(before)))
+    return rebuild_entry(rows[0][1:_END], records)
 
 
 def record_of(row: tuple[object, ...]) -> ChainRecord:
     """Return a record from its columns. Raises TypeError if a damaged page has a value of the wrong type."""
     sequence, entry, kind, at, facts, digest = row
-    is_text = isinstance(kind, str) and isinstance(at, str) and isinstance(facts, str)
-    if not (isinstance(sequence, int) and isinstance(entry, int) and is_text):
+    if not (isinstance(sequence, int) and isinstance(entry, int)):
         raise TypeError(sequence)
-    return ChainRecord(sequence, entry, str(kind), str(at), str(facts), _digest(digest))
+    if not (isinstance(kind, str) and isinstance(at, str) and isinstance(facts, str)):
+        raise TypeError(sequence)
+    return ChainRecord(sequence, entry, kind, at, facts, _digest(digest))
 
 
 def _digest(value: object) -> str:
@@ -73,17 +79,16 @@ def read_records(database: Database, *, after: int, limit: int) -> list[ChainRec
     return [record_of(row) for row in database.execute(query, (after, limit)).fetchall()]
 
 
-class Tail:
+class Tail(NamedTuple):
     """The end of a journal: its last two records, newest first, the latest date, and the last entry's number.
 
     `tables_match`: the tables "entries" and "records" end with the same entry.
     """
 
-    def __init__(self, records: list[ChainRecord], latest: str, last_entry: int, *, tables_match: bool) -> None:
-        self.records = records
-        self.latest = latest
-        self.last_entry = last_entry
-        self.tables_match = tables_match
+    records: list[ChainRecord]
+    latest: str
+    last_entry: int
+    tables_match: bool
 
     @property
     def head(self) -> Head:
@@ -120,19 +125,14 @@ def tail_of(rows: Sequence[Sequence[Any]]) -> Tail:
 
 def select_entries(database: Database, selection: Selection, *, before: int | None) -> list[Entry]:
     """Return the selected entries, newest first. `before`: only entries with a lower number than this."""
-    condition, values = _build_condition(selection)
-    if selection.fingerprint is not None:
-        condition += _HAS_FINGERPRINT
-        values += [canonical_json({"likeness": selection.fingerprint})[1:-1], selection.since or ""]
-    if before is not None:
-        condition, values = f"{condition} AND number < ?", [*values, before]
+    condition, values = _build_condition(selection, before)
     condition += " ORDER BY number DESC"
     if selection.limit is not None:
         condition, values = f"{condition} LIMIT ?", [*values, selection.limit]
-    return _read_where(database, condition, *values)
+    return read_where(database, condition, *values)
 
 
-def _read_where(database: Database, condition: str, *values: object) -> list[Entry]:
+def read_where(database: Database, condition: str, *values: object) -> list[Entry]:
     """Return the entries that an SQL condition selects, in the order that the condition sets."""
     query = f"SELECT number FROM main.entries WHERE {condition}"
     numbers = [number for (number,) in database.execute(query, values).fetchall()]
@@ -140,12 +140,7 @@ def _read_where(database: Database, condition: str, *values: object) -> list[Ent
     return [found[number].entry for number in numbers]
 
 
-def read_batch(database: Database, batch: str, *, after: int, limit: int) -> list[Entry]:
-    """Return up to `limit` entries of a batch, in order, with lines above `after`, without imported entries."""
-    return _read_where(database, "batch = ? AND line > ? AND origin IS NULL ORDER BY line LIMIT ?", batch, after, limit)
-
-
-def _build_condition(selection: Selection) -> tuple[str, list[object]]:
+def _build_condition(selection: Selection, before: int | None) -> tuple[str, list[object]]:
     parts: list[tuple[str, Iterable[object]]] = [("TRUE", ())]
     for column, allowed in (
         ("state", selection.states),
@@ -161,7 +156,11 @@ def _build_condition(selection: Selection) -> tuple[str, list[object]]:
         ("? IN (resource_id, result_id)", selection.resource_id),
         ("origin = ?", selection.origin),
         ("origin IS NULL AND batch = ?", selection.batch),
+        ("number < ?", before),
     ):
         parts += [(condition, (value,))] if value is not None else []
     parts += [("reference IS NULL", ())] if selection.without_reference else []
+    if selection.fingerprint is not None:
+        stored = canonical_json({"likeness": selection.fingerprint})[1:-1]
+        parts.append((_HAS_FINGERPRINT, (stored, selection.since or "")))
     return " AND ".join(condition for condition, _ in parts), [value for _, values in parts for value in values]

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 from escrowctl.journal.chain import NO_ENTRY, ChainRecord, Kind
 from escrowctl.journal.model import Entry, Selection
+from escrowctl.journal.storage import PlanRow
 from escrowctl.journal.tables import batches
 from escrowctl.journal.tables.database import Database, translate_errors
-from escrowctl.journal.tables.reading import read_batch, read_entries, read_records, select_entries
+from escrowctl.journal.tables.reading import read_entries, read_records, read_where, select_entries
 
 if TYPE_CHECKING:
-    from escrowctl.journal.storage import BatchSum, PlanRow
+    from escrowctl.journal.storage import BatchSum
     from escrowctl.journal.tables.transaction import TableTransaction
 
 
@@ -24,6 +25,8 @@ class TableStorage:
     def __init__(self, database: Database) -> None:
         self._db = database
         self._open_transaction: TableTransaction | None = None
+        self._last_transaction: TableTransaction | None = None
+        self._commit_failed = False
 
     @cached_property
     @translate_errors
@@ -68,17 +71,19 @@ class TableStorage:
     @translate_errors
     def read_plan(self, batch: str, *, after: int = 0, limit: int) -> list[PlanRow]:
         """See `storage.Storage`."""
-        return batches.read_plan(self._db, batch, after=after, limit=limit)
+        query = "SELECT batch, row, content FROM main.plans WHERE batch = ? AND row > ? ORDER BY row LIMIT ?"
+        return [PlanRow(*row) for row in self._flushed_database.execute(query, (batch, after, limit)).fetchall()]
 
     @translate_errors
     def list_batches(self, *, imported: bool = False) -> list[PlanRow]:
         """See `storage.Storage`."""
-        return batches.list_batches(self._db, imported=imported)
+        return [PlanRow(*row) for row in self._db.execute(batches.SELECT_BATCHES, (imported,)).fetchall()]
 
     @translate_errors
     def read_batch(self, batch: str, *, after: int = 0, limit: int) -> list[Entry]:
         """See `storage.Storage`."""
-        return read_batch(self._flushed_database, batch, after=after, limit=limit)
+        condition = "batch = ? AND line > ? AND origin IS NULL ORDER BY line LIMIT ?"
+        return read_where(self._flushed_database, condition, batch, after, limit)
 
     @translate_errors
     def sum_batch(self, batch: str) -> list[BatchSum]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
 from decimal import Decimal
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import islice
 
 from escrowctl.contract.money import sum_exactly
@@ -51,7 +50,8 @@ class TableTransaction:
 
     def __init__(self, database: Database, tail: Tail, now: Clock, previous: TableTransaction | None = None) -> None:
         self._db = database
-        self._clock = now
+        self.now = cache(now)
+        """See `storage.Reading`."""
         self._tail = tail
         self.head, self.latest = self._tail.head, self._tail.latest
         self.continues = previous is not None and previous.head == self.head
@@ -76,17 +76,9 @@ class TableTransaction:
         changed = {record.entry for record in since[1:]}
         return {number: entry for number, entry in previous.cached.items() if number not in changed}
 
-    def now(self) -> datetime:
-        """See `storage.Reading`."""
-        return self._moment
-
-    @cached_property
-    def _moment(self) -> datetime:
-        return self._clock()
-
     @cached_property
     def _timestamp(self) -> str:
-        return timestamp(self._moment)
+        return timestamp(self.now())
 
     @translate_errors
     def check(self) -> None:
@@ -124,7 +116,27 @@ class TableTransaction:
             self._begun.add(number)
         else:
             self._begun.discard(number)
-        return self.append_record(next_record(self.head, number, kind, facts, at=self._timestamp), facts).entry
+        record = next_record(self.head, number, kind, facts, at=self._timestamp)
+        before = self._read_stored_entries([number]).get(number)
+        after = add_record(before, record, latest=self.latest, facts=facts)
+        self._records.append(record)
+        self._changed.add(number)
+        old = before.keys if before else frozenset()
+        lost = {(key, number) for key in old - after.keys}
+        new = {(key, number) for key in after.keys - old}
+        self._removed_keys |= lost - self._added_keys
+        self._added_keys -= lost
+        self._added_keys |= new - self._removed_keys
+        self._removed_keys -= new
+        for key, change in compute_total_changes(before, after).items():
+            self._total_changes[key] = sum_exactly((self._total_changes.get(key, Decimal(0)), change))
+        self.cached[number] = after
+        if len(self.cached) > _MAX_CACHED:
+            self.flush()
+            self.cached.clear()
+        self.head, self.latest = record.head, after.latest
+        self._last_entry = max(self._last_entry, number)
+        return after.entry
 
     @property
     @translate_errors
@@ -143,6 +155,7 @@ class TableTransaction:
     @translate_errors
     def store_plan_rows(self, rows: Iterable[PlanRow]) -> None:
         """See `storage.Transaction`."""
+        self.flush()
         self._db.execute_all(_for_all(_STORE_PLAN_ROWS, rows))
 
     @translate_errors
@@ -159,29 +172,6 @@ class TableTransaction:
     def has_records(self) -> bool:
         """Whether it appends records."""
         return self.head != self._tail.head
-
-    def append_record(self, record: ChainRecord, facts: Facts | None = None) -> StoredEntry:
-        """Append a record that continues the chain, and update the data derived from it."""
-        before = self._read_stored_entries([record.entry]).get(record.entry)
-        after = add_record(before, record, latest=self.latest, facts=facts)
-        self._records.append(record)
-        self._changed.add(record.entry)
-        old = before.keys if before else frozenset()
-        lost = {(key, record.entry) for key in old - after.keys}
-        new = {(key, record.entry) for key in after.keys - old}
-        self._removed_keys |= lost - self._added_keys
-        self._added_keys -= lost
-        self._added_keys |= new - self._removed_keys
-        self._removed_keys -= new
-        for key, change in compute_total_changes(before, after).items():
-            self._total_changes[key] = sum_exactly((self._total_changes.get(key, Decimal(0)), change))
-        self.cached[record.entry] = after
-        if len(self.cached) > _MAX_CACHED:
-            self.flush()
-            self.cached.clear()
-        self.head, self.latest = record.head, after.latest
-        self._last_entry = max(self._last_entry, record.entry)
-        return after
 
     @translate_errors
     def flush(self) -> None:

@@ -38,6 +38,20 @@ def parse_journal_url(text: str) -> JournalUrl:
     Raises ValueError, whose text continues a sentence about the URL: it has a password, which libpq's own means
     should have (PGPASSFILE, PGSERVICE, PGPASSWORD), another scheme, or a wrong name of a journal.
     """
+    url, name = _split_name(text)
+    return JournalUrl(url, "").with_name(name)
+
+
+def is_journal_url(text: str) -> bool:
+    """Whether a text is the URL of a journal, perhaps with a wrong name, and has no password."""
+    try:
+        return bool(_split_name(text))
+    except ValueError:
+        return False
+
+
+def _split_name(text: str) -> tuple[str, str]:
+    """Return the URL for libpq, and the name of the journal."""
     url = urlsplit(text)
     if url.scheme not in SCHEMES:
         raise ValueError("is not a URL of PostgreSQL, such as postgresql://db.example.com/payments")
@@ -50,15 +64,7 @@ def parse_journal_url(text: str) -> JournalUrl:
     if "hostaddr" in options or not (host.startswith("/") or _is_loopback(host)):
         options.setdefault("sslmode", "verify-full")
     base = text.partition("?")[0]
-    return JournalUrl(f"{base}?{urlencode(options, quote_via=quote)}" if options else base, "").with_name(name)
-
-
-def is_journal_url(text: str) -> bool:
-    """Whether a text is the URL of a journal, without a password."""
-    try:
-        return bool(parse_journal_url(text).name)
-    except ValueError:
-        return False
+    return f"{base}?{urlencode(options, quote_via=quote)}" if options else base, name
 
 
 def _is_loopback(host: str) -> bool:

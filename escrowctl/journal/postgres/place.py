@@ -21,7 +21,6 @@ from escrowctl.journal.postgres.health import Health, examine
 from escrowctl.journal.postgres.leases import Leases
 from escrowctl.journal.postgres.storage import FORMAT_VERSION, PostgresStorage
 from escrowctl.journal.shared_writes import keep_file
-from escrowctl.journal.sqlite.storage import SqliteStorage
 from escrowctl.journal.storage import Storage
 from escrowctl.journal.witness import Witness
 from escrowctl.journal_url import JournalUrl
@@ -96,11 +95,9 @@ class PostgresPlace:
             self._journal_id = str(journal_id)
         return self._journal_id
 
-    def open(self, *, now: Clock, reading: bool) -> tuple[Storage, Leases]:
-        """See `storage.JournalPlace`. Raises `ErrorCode.JOURNAL_UNUSABLE` if there is no journal to write to."""
+    def open(self, *, now: Clock, reading: bool) -> tuple[Storage, Leases]:  # noqa: ARG002 - the database has a clock
+        """See `storage.JournalPlace`. Raises `ErrorCode.JOURNAL_UNUSABLE` if there is no such journal."""
         leases = Leases(self.url, self._operator, self._attempt_seconds)
-        if not self.exists and reading:
-            return SqliteStorage.open(self.head_path.with_suffix(".none"), now=now, reading=True), leases
         if not self.exists:
             message = f"there is no journal {self.location}."
             raise not_sent(ErrorCode.JOURNAL_UNUSABLE, message, reason=Reason.NOT_CREATED)

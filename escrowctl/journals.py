@@ -136,9 +136,10 @@ class Journals:
 
         if self.shared_place is None:
             return
+        shared_id = self.shared_place.find_id()
         with self.open_own(reading=True) as own:
             closed, own_id, location = own.require_complete(), own.storage.journal_id, own.place.location
-            if closed is not None and closed.successor == self.shared_place.find_id():
+            if closed is not None and closed.successor == shared_id:
                 return
             # The newest that was written here, and the newest imported one: each may be in the shared one by itself.
             newest = dict[bool, Entry]()
@@ -171,8 +172,8 @@ class Journals:
 
         for write, path in find_writes(self.folder / "shared", service.journal_names, account_of(service)):
             if not self._has(write.origin):
-                began = f"this machine began {write.origin.partition(' ')[2]}, a write to {service.origin}"
-                message = f"{began}, in the journal {write.location}, but not in the journal {self.place.location}."
+                began = f"this machine began a write to {service.origin} ({write.described})"
+                message = f"{began} in the journal {write.location}, and the journal {self.place.location} lacks it."
                 facts = {"where": write.location, "file": str(path)}
                 raise not_sent(ErrorCode.JOURNAL_UNUSABLE, message, facts=facts, reason=Reason.MOVED)
 

@@ -29,7 +29,7 @@ _HINTS: Mapping[str, tuple[Hint, ...]] = {
     Reason.CLOSED: (INIT_FROM_EXPORT._replace(label="if the new journal is missing"),),
     Reason.MOVED: (
         Hint("write the URL of {where} in ESCROWCTL_JOURNAL or in the profile's journal", "to use it"),
-        Hint("rm {file}", "if it is gone, or another account's (see: help journal)"),
+        command("help journal", "if it is gone, or another account's (this machine's note: {file})", bare=True),
     ),
     Reason.DAMAGED: (command("journal verify", "to see what is wrong"), INIT_FROM_EXPORT),
     Reason.DISK_FAILED: (command("journal verify", "once the disk works again, to check the journal"),),
@@ -44,7 +44,10 @@ _HINTS: Mapping[str, tuple[Hint, ...]] = {
     Reason.NOT_CONNECTED: (
         command("help journal", "check the server, the URL and the password (PGPASSWORD, ~/.pgpass)", bare=True),
     ),
-    Reason.NOT_CREATED: (command("journal init --admin SERVICE", "to create it, with an administrator's connection"),),
+    Reason.NOT_CREATED: (
+        Hint("check the name in the URL (journal=NAME)"),
+        command("journal init --admin SERVICE", "to create it, with an administrator's connection"),
+    ),
     Reason.NOT_IMPORTED: (command("journal import --own", "to add them"),),
     Reason.NO_DRIVER: (Hint("pip install 'escrowctl[postgres]'", "to install it"),),
     Reason.OWN_UNUSABLE: (

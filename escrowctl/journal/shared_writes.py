@@ -23,10 +23,14 @@ _MAX_BYTES = 10_000
 
 
 class SharedWrite(NamedTuple):
-    """A write in the shared journal at `location`. `origin` names it where that journal was imported."""
+    """A write in the shared journal at `location`. `origin` names it where that journal was imported.
+
+    `described` says what it was, for an operator who has to ask the service about it.
+    """
 
     location: str
     origin: str
+    described: str
     services: list[str]
     account: str | None
     key_fingerprint: str | None
@@ -53,7 +57,9 @@ def keep_writes(folder: Path, entries: Iterable[Entry], journal_id: str, locatio
         names = (journal_id, *intent.service_names, account.name)
         if names not in kept and one.origin is None:
             origin, services = f"{journal_id} {one.name}", [*intent.service_names]
-            write = SharedWrite(location, origin, services, account.name, account.fingerprint)
+            money = f"{intent.amount} {intent.currency}" if intent.money else None
+            described = filter(None, (one.name, intent.verb, money, intent.resource_id, intent.reference, one.sent_at))
+            write = SharedWrite(location, origin, ", ".join(described), services, account.name, account.fingerprint)
             digest = hashlib.sha256(repr(names).encode()).hexdigest()[:16]
             keep_file(folder / f"{digest}.write", json.dumps(write._asdict()))
             kept.add(names)

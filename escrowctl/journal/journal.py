@@ -319,6 +319,7 @@ class Journal:
         if view.head == self._checked_head:
             return
         if why := self.witness.compare(saved := saved or self.witness.read(), self.storage, view.head):
+            self._require_open(view)  # a closed journal is not replaced again
             raise unusable(self.place.location, why, reason=Reason.DAMAGED)
         self._checked_head = view.head
         if saved is not None and saved.head != view.head:

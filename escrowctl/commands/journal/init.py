@@ -93,10 +93,11 @@ def init(
 def _init_own(session: Session) -> None:
     """Create the journal of this machine if there is none."""
     with closing(session.journals.open(reading=True, check_required_ids=False)) as journal:
-        journal.require_complete()
-        exists = journal.place.exists
+        closed, exists = journal.require_complete(), journal.place.exists
     with closing(session.journals.open(reading=False, check_required_ids=not exists)) as journal:
         _show_journal(session, journal.storage.journal_id, journal.place.location, created=not exists)
+        if closed is not None:
+            session.console.note("closed", f"this journal is closed: {closed}", important=True)
 
 
 def _rename(place: PostgresPlace, name: str | None) -> PostgresPlace:
@@ -128,7 +129,8 @@ def _replace(
         document = as_json({**made, **source_facts, **old})
         session.console.note(
             "from_export",
-            f"{_describe_missing(missing)}. {'' if new.was_closed else 'No old journal was closed. '}"
+            f"{_describe_missing(missing)}. "
+            f"{'' if new.was_closed else 'No old journal was closed: if one can still be used, stop all who use it. '}"
             "Ask the service about writes after the export. The first live create needs --reason. The new journal "
             "lacks unsent rows of batches: to send them, repeat the file with --skip-done. Set ESCROWCTL_JOURNAL_ID "
             "and journal_id to the new id",

@@ -12,7 +12,7 @@ import typer
 
 from escrowctl.commands.advice import INIT_FROM_EXPORT
 from escrowctl.commands.journal.duplicates import make_duplicates_error, view_duplicates
-from escrowctl.commands.rows import CSV_COLUMNS, view_entry
+from escrowctl.commands.rows import CSV_COLUMNS, open_journal_to_read, view_entry
 from escrowctl.contract.json import JsonValue, Number, as_json
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, command
 from escrowctl.journal.chain import Head
@@ -65,9 +65,12 @@ def verify_journal(
     found = verify(storage, witness, expected=expected)
     counts = {"records": found.head.sequence, "entries": found.entries}
     if found.problem is not None:
-        message = f"the journal failed its check: {found.problem}."
+        with storage.reading() as view:
+            closed = f" It is closed: {view.closing}." if view.closing is not None else ""
+        message = f"the journal failed its check: {found.problem}.{closed}"
         hints = (command("journal export > EXPORT", "to save the readable records"), INIT_FROM_EXPORT)
-        raise EscrowctlError(ErrorCode.CHECK_FAILED, message, hint=hints, facts=counts)
+        raise EscrowctlError(ErrorCode.CHECK_FAILED, message, hint=() if closed else hints, facts=counts)
+    open_journal_to_read(session)  # it says if the journal is closed
     document = as_json({"journal_id": storage.journal_id, "valid": True, **counts, "head": found.head.digest})
     if head is not None:
         session.console.note("head", f"the journal matches the head in {_describe_source(head)}")
@@ -146,7 +149,7 @@ def import_file(
             close_journal(mine.place, mine.storage, successor, records=archive.record_count)
             where = mine.place.location
         message = f"{where} is closed for all services: set the URL in each profile and job of this machine"
-        session.console.note("closed", message, important=True)
+        session.console.note("closed", f"{message}; the shared journal's id is {successor.successor}", important=True)
     if imported.duplicates:
         raise make_duplicates_error(session, imported.duplicates, "the import", "The journal was imported.")
 

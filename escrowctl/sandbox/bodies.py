@@ -108,6 +108,7 @@ class ProblemKind(Enum):
     NO_SUCH_PATH = "no-such-path", 404, "No such path"
     METHOD_NOT_ALLOWED = "method-not-allowed", 405, "Method not allowed"
     MOVE_REFUSED = "move-refused", 409, "The state of the transaction forbids this"
+    DELIVERING = "delivering", 409, "Another process is delivering events"
     TOO_LARGE = "too-large", 413, "The body is too large"
     NOT_JSON_TYPE = "not-json-type", 415, "The body is not declared as JSON"
     KEY_REUSED = "key-reused", 422, "The Idempotency-Key belongs to another request"

@@ -80,7 +80,7 @@ class InterfaceCalls:
             record_move(connection, records.Transaction(document), records.Move.CREATE, at=at)
             return document
 
-        return self._write_once(call, add, drops_reply=amount == UNANSWERED_AMOUNT)
+        return self._write_once("create", call, add, drops_reply=amount == UNANSWERED_AMOUNT)
 
     def get_transaction(self, call: Call) -> JsonObject:
         """Return the record of one transaction. Raises ProblemError 404 if there is none."""
@@ -120,7 +120,7 @@ class InterfaceCalls:
                 raise ProblemError(ProblemKind.MOVE_REFUSED, detail)
             return moved.document
 
-        return self._write_once(call, release)
+        return self._write_once("release", call, release)
 
     def get_user(self, call: Call) -> JsonObject:
         """Return one user. Raises ProblemError 404.
@@ -163,21 +163,27 @@ class InterfaceCalls:
             connection.execute(_ADD_ENDPOINT, (document["id"], secret, write_json(document)))
             return {**document, "secret": secret}
 
-        return self._write_once(call, add)
+        return self._write_once("register", call, add)
 
     def list_webhooks(self, call: Call) -> JsonObject:
         """Return one page of the endpoints, newest first, without their secrets."""
         return self._list_page(call, "webhook_endpoints")
 
     def _write_once(
-        self, call: Call, write: Callable[[sqlite3.Connection, str], JsonObject], *, drops_reply: bool = False
+        self,
+        operation: str,
+        call: Call,
+        write: Callable[[sqlite3.Connection, str], JsonObject],
+        *,
+        drops_reply: bool = False,
     ) -> JsonObject:
         """Call `write(connection, time)` in a database transaction, and return its reply.
 
         With an Idempotency-Key, the reply is stored: the same request gets it again. Raises ProblemError 422 if the
         key had a different request. If `drops_reply`, raises ConnectionAbortedError after a new write.
         """
-        key, request = call.idempotency_key, sha256(f"{call.resource_id}\n".encode() + call.body).hexdigest()
+        key = call.idempotency_key
+        request = sha256(f"{operation}\n{call.resource_id}\n".encode() + call.body).hexdigest()
         with self._store.writing() as connection:
             if key and (row := connection.execute(_FIND_REPLY, (key,)).fetchone()):
                 if row["request"] != request:

@@ -18,6 +18,7 @@ from datetime import timedelta
 
 from escrowctl.errors import EscrowctlError
 from escrowctl.post_once import Reply, parse_target, post_once
+from escrowctl.sandbox.bodies import ProblemError, ProblemKind
 from escrowctl.sandbox.events import Delivery, find_first_delivery, record_attempt
 from escrowctl.sandbox.moves import Timer, find_first_timer, perform_move
 from escrowctl.sandbox.ownership import lock_deliveries
@@ -48,14 +49,19 @@ class Sender:
         """The time to which the sandbox's clock is being advanced; None if it is not."""
 
     def advance(self, duration: timedelta) -> None:
-        """Do all jobs that become due, then advance the clock. If a background thread runs, it does both later."""
+        """Do all jobs that become due, then advance the clock. If a background thread runs, it does both later.
+
+        Raises ProblemError 409 if another process is delivering events.
+        """
         with self._store.reading() as connection:
             now = self._store.sandbox_time(connection)
         self.clock_target = add_duration(self.clock_target or now, duration)
         if self._is_in_background:
             return
         try:
-            self._do_jobs_locked()
+            if not self._do_jobs_locked():
+                detail = "Another process is delivering events, so the clock was not advanced: try again."
+                raise ProblemError(ProblemKind.DELIVERING, detail)
         finally:
             # After Ctrl-C the next call must not continue the advance.
             self.clock_target = None
@@ -66,11 +72,13 @@ class Sender:
             if self._find_job() is not None:
                 self._do_jobs_locked(seconds=_COMMAND_SECONDS)
 
-    def _do_jobs_locked(self, *, seconds: float | None = None) -> None:
+    def _do_jobs_locked(self, *, seconds: float | None = None) -> bool:
+        """Do due jobs, and return True. Return False if another process is doing them."""
         with lock_deliveries(self._store.folder, _COMMAND_SECONDS) as is_locked:
-            # Without the lock, another process is delivering: do not send its events a second time.
+            # Without the lock, do not send the other's events a second time.
             if is_locked:
                 self._do_due_jobs(seconds=seconds)
+            return is_locked
 
     def _do_due_jobs(self, *, seconds: float | None = None) -> None:
         """Do all due jobs in turn. With `seconds`, start jobs only for so long, and limit each attempt to it.

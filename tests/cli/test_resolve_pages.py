@@ -11,7 +11,7 @@ from conftest import Run
 from wire_server import Behave, Seen, WireServer, hang_up, http_reply
 
 from cli.conftest import UnknownWrite
-from cli.replies import CREATE, writes_meet
+from cli.replies import CREATE, json_reply, writes_meet
 from cli.unknown_writes import NOT_APPLIED, UUID
 
 AFTER, BEFORE = "2026-11-21T03:13:00Z", "2026-11-20T03:13:00Z"
@@ -48,6 +48,13 @@ def test_create_may_have_made_what_is_on_a_later_page(unknown_create: Resolve) -
 
     assert (looked.code, "tx_1 matches the request" in looked.error["message"]) == (12, True)
     assert (decided.code, decided.error["code"], "tx_1 matches" in decided.err) == (3, "confirmation_needed", True)
+
+
+def test_create_may_be_on_a_page_that_cannot_be_followed(unknown_create: Resolve) -> None:
+    page = {"data": [escrow(1)], "links": {"next": "https://escrow.example.com/page/2"}}
+    _server, run = unknown_create(json_reply(json.dumps(page).encode()))
+
+    assert run(*NOT_APPLIED).code == 3
 
 
 def test_create_is_settled_by_its_key_on_a_later_page(unknown_create: Resolve) -> None:

@@ -71,6 +71,7 @@ def test_journal_is_set_up_once_and_by_init_alone(
 
     checks = {one["name"]: one["verdict"] for one in run("doctor", "--json").json["checks"]}
     assert (checks["journal"], "database" in checks, run("journal", "import", "--own").code) == ("failed", False, 17)
+    assert run("journal", "list", "--unknown").code == 17
     refused, undecided = run(*CREATE, "--reference", "A-1", "--json"), run("journal", "init")
     assert (refused.code, "journal init" in refused.error["hint"], undecided.code, server.writes) == (17, True, 2, [])
     assert "CREATE TABLE" in run("journal", "init", "--print").out
@@ -99,13 +100,14 @@ def test_url_with_a_password_is_refused_and_not_shown(
     assert "hunter2" not in refused.err + in_profile.err
 
 
-@pytest.mark.parametrize("value", ["", " ", "pay"])
+@pytest.mark.parametrize("value", ["", " ", "pay", f"postgresql://ops@db.example.com/pay?journal={'x' * 41}"])
 def test_variable_that_is_no_url_is_refused_and_hides_nothing(value: str, service_and_run: ServiceAndRun) -> None:
     server, run = service_and_run(holding())
 
     refused = run(*CREATE, "--json", environ={"ESCROWCTL_JOURNAL": value})
 
     assert (refused.code, refused.error["code"], server.seen) == (2, "bad_value", [])
+    assert "***" not in refused.err
 
 
 def test_profile_and_variable_that_differ_are_refused(
@@ -153,6 +155,7 @@ def test_database_that_fails_sends_nothing_or_leaves_an_unknown(
         database.execute(f"UPDATE {url.rpartition('=')[2]}.senders SET expires_at = clock_timestamp()".encode())
 
     assert (afterwards.code, before.code, len(server.seen)) == (12, 17, 1)
+    assert "PGPASSWORD" in before.err
     assert run(*CREATE, "--reference", "A-1").code == 12
     assert len(server.seen) == 1
 

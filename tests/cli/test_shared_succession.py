@@ -192,6 +192,7 @@ def test_machine_that_wrote_to_a_shared_journal_uses_only_one_with_its_writes(
 
     forgetful = run(*CREATE, "--reference", "A-1", "--json", environ=ALONE)
     assert (forgetful.code, "ESCROWCTL_JOURNAL" in forgetful.error["hint"]) == (17, True)
+    assert ("A-1" in forgetful.error["message"], "rm " in forgetful.error["hint"]) == (True, False)
     found = {one["name"]: one["verdict"] for one in run("doctor", "--json", environ=ALONE).json["checks"]}
     assert found["imported"] == "failed"
     # The account that has a name now may be the same.

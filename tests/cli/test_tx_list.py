@@ -81,6 +81,7 @@ def test_limit_reads_as_many_pages_as_it_takes(
     [
         *(b'{"data":[{"id":"tx_1"}],"has_more":true}', b'{"data":[{"no":"id"}],"has_more":true}'),
         *(b'{"id":"tx_1"}', b'{"a":[],"b":[]}', b'"none"', b"[1,"),
+        b'{"data":[{"id":"tx_1"}],"links":{"next":"https://escrow.example.com/page/2"}}',
     ],
 )
 def test_pages_without_an_end_or_a_list_are_unreadable(body: bytes, service_and_run: ServiceAndRun) -> None:

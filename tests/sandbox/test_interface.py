@@ -144,6 +144,13 @@ def test_recognised_key_gets_the_first_reply_and_nothing_happens_again(client: h
     assert [first.text for first, _ in replies] == [again.text for _, again in replies]
     assert [first.status_code for first, _ in replies] == [200, 200, 201]
     assert [len(client.get(path).json()["data"]) for path in ("/transactions", "/webhooks")] == [2, 1]
+    # Another operation with the same body is another request.
+    body, headers = (
+        b'{"url": "http://127.0.0.1:3000/x", "amount": 1, "currency": "USD"}',
+        {**JSON, "Idempotency-Key": "k"},
+    )
+    both = [client.post(path, content=body, headers=headers).status_code for path in ("/transactions", "/webhooks")]
+    assert both == [200, 422]
 
 
 def test_unknown_fields_are_returned_unchanged(client: httpx.Client) -> None:

@@ -12,7 +12,7 @@ CREATE TABLE main.records (
   facts text NOT NULL,
   digest bytea NOT NULL
 );
-CREATE INDEX records_of_entry ON main.records (entry);
+CREATE INDEX records_of_entry ON main.records (entry, sequence);
 CREATE TABLE main.entries (
   number bigint PRIMARY KEY,
   sent_at text COLLATE "C" NOT NULL,

@@ -101,7 +101,7 @@ def test_begin_is_taken_back_if_no_standby_confirms_it_in_time(
     journal: Journal, database: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent = journal.begin(AttemptRequest(create(1), "r1"))
-    monkeypatch.setattr(connection._Connection, "answer_seconds", 0.2)  # noqa: SLF001 - as below
+    monkeypatch.setattr(connection, "_ANSWER_SECONDS", 0.2)
     database.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
     database.execute("SELECT pg_reload_conf()")
     try:
@@ -122,7 +122,7 @@ def test_server_that_does_not_answer_is_given_up(
     journal: Journal, database: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "_CANCEL_SECONDS", 0.2)
-    monkeypatch.setattr(connection._Connection, "answer_seconds", 0.2)  # noqa: SLF001 - no test waits for 20 s
+    monkeypatch.setattr(connection, "_ANSWER_SECONDS", 0.2)
     assert isinstance(journal.storage, PostgresStorage)
     ((pid,),) = journal.storage._db.execute("SELECT pg_backend_pid()").fetchall()  # noqa: SLF001 - what is stopped
     os.kill(pid, signal.SIGSTOP)

@@ -12,7 +12,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import psycopg
@@ -45,7 +45,16 @@ class _Connection(psycopg.Connection[Any]):
     without a free connection.
     """
 
-    answer_seconds = _ANSWER_SECONDS
+    answer_seconds = math.inf
+
+    @contextlib.contextmanager
+    def limited(self) -> Iterator[None]:
+        """Limit the wait for answers during the block."""
+        self.answer_seconds = _ANSWER_SECONDS
+        try:
+            yield
+        finally:
+            self.answer_seconds = math.inf
 
     def wait(self, gen: PQGen[_T], *args: Any, **options: Any) -> _T:
         """See psycopg. It resumes `gen` when something arrives, and several times a second with 0."""
@@ -105,7 +114,7 @@ class PostgresConnection:
 
     def execute_all(self, statements: Iterable[tuple[str, Sequence[object]]]) -> None:
         """See `tables.database.Database`: the statements are sent together."""
-        with self._connection.pipeline():
+        with self._connection.limited(), self._connection.pipeline():
             for statement, values in statements:
                 self.execute(statement, values)
 
@@ -114,7 +123,7 @@ class PostgresConnection:
 
         They are durable when the next transaction is: a crash of the server before that may undo them.
         """
-        with self._connection.pipeline():
+        with self._connection.limited(), self._connection.pipeline():
             self.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
             self.execute(f"SET LOCAL statement_timeout = '{seconds}s'")
             self.execute("SET LOCAL synchronous_commit = off")
@@ -124,16 +133,13 @@ class PostgresConnection:
 
     def execute_script(self, script: str) -> list[list[Any]]:
         """Execute several statements in one round trip, and return the rows of each that has rows."""
-        cursor, found = self.execute(script), list[list[Any]]()
+        with self._connection.limited():
+            cursor, found = self.execute(script), list[list[Any]]()
         while True:
             if cursor.description is not None:
                 found.append(cursor.fetchall())
             if not cursor.nextset():
                 return found
-
-    def wait_for_long(self) -> None:
-        """From now on, wait for an answer as long as it takes."""
-        self._connection.answer_seconds = math.inf
 
     @property
     def is_lost(self) -> bool:

@@ -106,7 +106,7 @@ class PostgresStorage(TableStorage):
         try:
             self._db.execute_script(_BEGIN_CLAIM)
             rows = batches.claim(self._db, batch, sender, limit, is_alive)
-            self._db.execute("COMMIT")
+            self._db.execute_all([("COMMIT", ())])
         except BaseException:
             self._roll_back()
             raise
@@ -121,10 +121,8 @@ class PostgresStorage(TableStorage):
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[PostgresStorage]:
         """See `storage.Storage`: another connection, which reads in one transaction."""
-        with self.reopen() as storage:
-            storage._db.wait_for_long()  # noqa: SLF001 - it is one of these
-            with storage.reading(_BEGIN_SNAPSHOT):
-                yield storage
+        with self.reopen() as storage, storage.reading(_BEGIN_SNAPSHOT):
+            yield storage
 
     @translate_errors
     def find_damage(self) -> str | None:

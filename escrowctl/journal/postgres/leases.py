@@ -15,7 +15,8 @@ import os
 import threading
 import time
 import uuid
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import psycopg
@@ -61,6 +62,16 @@ FROM main.locks l JOIN main.senders s ON s.id = l.sender WHERE l.name = ?"""
 _IS_HELD = f"SELECT FROM main.locks l WHERE l.name = ? AND EXISTS ({_IS_ALIVE.format('l.sender')})"
 
 
+class _Call:
+    """The locks that a thread wants to hold or, if it `frees`, to free."""
+
+    def __init__(self, names: Iterable[str], *, frees: bool = False) -> None:
+        self.names = frozenset(names)
+        self.frees = frees
+        self.is_held = False
+        self.error: EscrowctlError | None = None
+
+
 class Leases:
     """The locks of this process in one journal; see `storage.Locks`. The first `hold` begins a lease.
 
@@ -75,30 +86,22 @@ class Leases:
         self._database: PostgresConnection | None = None
         self._renewed_at = 0.0
         self._has_lapsed = False
-        self._held: set[str] = set()
+        self._held = frozenset[str]()
+        self._calls = deque[_Call]()
         self._ends = threading.Event()
         self.sender: str | None = None
         """The id of the lease; None before the first `hold`."""
 
     def hold(self, *names: str) -> bool:
         """See `storage.Locks`. What this process holds, it knows without asking the database."""
-        with self._mutex:
-            if self._has_lapsed:
-                raise unusable(str(self._url), "the lease of this process has lapsed", reason="")
-            if not self._held.isdisjoint(names):
-                return False
-            taken = {name for (name,) in self._take(names)}
-            if is_held := taken.issuperset(names):
-                self._held |= taken
-            elif taken:
-                self._ask((_FREE, (list(taken), self.sender)))
-            return is_held
+        call = self._serve(_Call(names))
+        if call.error is not None:
+            raise call.error
+        return call.is_held
 
     def free(self, *names: str) -> None:
         """See `storage.Locks`. An error is ignored: the lock ends with the lease."""
-        with self._mutex, contextlib.suppress(EscrowctlError):
-            self._held.difference_update(names)
-            self._ask((_FREE, (list(names), self.sender)))
+        self._serve(_Call(names, frees=True))
 
     def is_held(self, name: str) -> bool:
         """See `storage.Locks`."""
@@ -128,17 +131,54 @@ class Leases:
             if self._database is not None:
                 self._database.close()
 
-    def _take(self, names: Sequence[str]) -> list[Any]:
-        """Take those of the locks that are free, and return their rows. At the first call, begin the lease."""
-        if self.sender is not None:
-            return self._ask((_TAKE_TURNS, ()), (_HOLD, (self.sender, list(names), self.sender)))
-        sender, began = str(uuid.uuid4()), _now()
+    def _serve(self, call: _Call) -> _Call:
+        """Answer a call, and those of all threads that wait meanwhile: their locks cost one round trip."""
+        self._calls.append(call)
+        with self._mutex:
+            if calls := [self._calls.popleft() for _ in range(len(self._calls))]:
+                self._answer(calls)
+        return call
+
+    def _answer(self, calls: Sequence[_Call]) -> None:
+        freed = frozenset[str]().union(*(call.names for call in calls if call.frees))
+        self._held -= freed
+        wanted = set[str]()
+        holding = list[_Call]()
+        for call in calls:
+            if not call.frees and call.names.isdisjoint(self._held | wanted):
+                wanted |= call.names
+                holding.append(call)
+        try:
+            taken = self._change(freed, wanted)
+        except EscrowctlError as error:
+            for call in holding:
+                call.error = error
+            return
+        for call in holding:
+            if call.names <= taken:
+                call.is_held = True
+                self._held |= call.names
+        if rest := taken - self._held:
+            with contextlib.suppress(EscrowctlError):
+                self._change(rest, ())
+
+    def _change(self, freed: Collection[str], wanted: Collection[str]) -> set[str]:
+        """Free locks, take those of `wanted` that are free, and return them. The first time, begin the lease."""
+        if not wanted:
+            self._ask((_FREE, (list(freed), self.sender)))
+            return set()
+        if self._has_lapsed:
+            raise unusable(str(self._url), "the lease of this process has lapsed", reason="")
+        sender, began = self.sender or str(uuid.uuid4()), _now()
         process = (os.uname().nodename, os.getpid(), self._operator, self._attempt_seconds)
-        taken = self._ask((_BEGIN, (sender, *process)), (_TAKE_TURNS, ()), (_HOLD, (sender, list(names), sender)))
-        self.sender, self._renewed_at = sender, began
-        # From now on, a thread renews the lease.
-        threading.Thread(target=self._renew_repeatedly, name="lease", daemon=True).start()
-        return taken
+        first = (_FREE, (list(freed), sender)) if self.sender is not None else (_BEGIN, (sender, *process))
+        # To free locks before its turn could wait for one that waits for them.
+        taken = self._ask((_TAKE_TURNS, ()), first, (_HOLD, (sender, list(wanted), sender)))
+        if self.sender is None:
+            self.sender, self._renewed_at = sender, began
+            # From now on, a thread renews the lease.
+            threading.Thread(target=self._renew_repeatedly, name="lease", daemon=True).start()
+        return {name for (name,) in taken}
 
     def _renew_repeatedly(self) -> None:
         while not self._ends.wait(_RENEW_SECONDS):

@@ -248,12 +248,9 @@ def note_ended(state: RunState, ended: Iterable[tuple[str, str]]) -> RunState:
     """Return the state after more rows have ended: pairs of the kind of failure ("": done) and its detail."""
     last, count = state.failure
     for kind, detail in ended:
+        count = count + 1 if kind == last else 1
         if not kind:
             count = 0
-        elif kind == last:
-            count += 1
-        else:
-            count = 1
         last = kind
         if count >= _EQUAL_FAILURES and not state.halted:
             state = state._replace(halted=f"the last {_EQUAL_FAILURES} rows had the same failure: {detail}")

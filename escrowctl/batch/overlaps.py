@@ -35,7 +35,9 @@ def find_overlaps(journal: Journal, checked: CheckedFile, service: Service, run_
     If `run_key` is None, rows that were done under any run key are in `done`, not in `repeated`.
     """
     found = Overlaps([], [], [], [], _find_planned(journal, checked, service))
-    if checked.has_keys and not _is_any_known(journal, checked):
+    hashes = checked.hashed_keys
+    pages = iter(lambda: list(islice(hashes, _PAGE_SIZE)), [])
+    if checked.has_keys and not any(journal.has_any(page) for page in pages):
         return found
     rows = checked.iterate_with_keys()
     while page := list(islice(rows, _PAGE_SIZE)):
@@ -48,15 +50,6 @@ def find_overlaps(journal: Journal, checked: CheckedFile, service: Service, run_
             for entry in entries:
                 _choose_list(found, intent, entry, run_key).append((line, entry))
     return found
-
-
-def _is_any_known(journal: Journal, checked: CheckedFile) -> bool:
-    """Whether the journal has an entry with the key of a row."""
-    hashes = checked.hashed_keys
-    while page := list(islice(hashes, _PAGE_SIZE)):
-        if journal.has_any(page):
-            return True
-    return False
 
 
 def _choose_list(found: Overlaps, intent: Intent, entry: Entry, run_key: str | None) -> list[tuple[int, Entry]]:

@@ -45,8 +45,7 @@ _HINTS: Mapping[str, tuple[Hint, ...]] = {
         command("help journal", "check the server, the URL and the password (PGPASSWORD, ~/.pgpass)", bare=True),
     ),
     Reason.NOT_CREATED: (
-        Hint("check the name in the URL (journal=NAME)"),
-        command("journal init --admin SERVICE", "to create it, with an administrator's connection"),
+        command("journal init --admin SERVICE", "if the URL's journal=NAME is right, to create it as an administrator"),
     ),
     Reason.NOT_IMPORTED: (command("journal import --own", "to add them"),),
     Reason.NO_DRIVER: (Hint("pip install 'escrowctl[postgres]'", "to install it"),),

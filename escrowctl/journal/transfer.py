@@ -183,8 +183,7 @@ def import_archive(transaction: Transaction, storage: Storage, archive: Archive)
     near: dict[int, Entry] = {}
     for entry in done:
         near |= {one.number: one for one in transaction.find_by_keys(duplicate_keys(entry))}
-    pairs = find_pairs_with(find_pairs(near.values()), done)
-    return ImportResult(added, updated, known, tuple(pairs))
+    return ImportResult(added, updated, known, tuple(find_pairs_with(find_pairs(near.values()), done)))
 
 
 def _find_same_write(storage: Storage, theirs: Entry, origin: str) -> Entry | None:

@@ -35,6 +35,8 @@ _ADD_ENDPOINT = "INSERT INTO webhook_endpoints (id, secret, document) VALUES (?,
 _FIND_REPLY = "SELECT request, reply FROM replies WHERE key = ?"
 _ADD_REPLY = "INSERT INTO replies (key, request, reply) VALUES (?, ?, ?)"
 
+_Write = Callable[[sqlite3.Connection, str], JsonObject]
+
 
 class InterfaceCalls:
     """The handlers of the operations. A handler raises ProblemError to refuse a request."""
@@ -169,14 +171,7 @@ class InterfaceCalls:
         """Return one page of the endpoints, newest first, without their secrets."""
         return self._list_page(call, "webhook_endpoints")
 
-    def _write_once(
-        self,
-        operation: str,
-        call: Call,
-        write: Callable[[sqlite3.Connection, str], JsonObject],
-        *,
-        drops_reply: bool = False,
-    ) -> JsonObject:
+    def _write_once(self, operation: str, call: Call, write: _Write, *, drops_reply: bool = False) -> JsonObject:
         """Call `write(connection, time)` in a database transaction, and return its reply.
 
         With an Idempotency-Key, the reply is stored: the same request gets it again. Raises ProblemError 422 if the

@@ -16,8 +16,9 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Collection, Iterable, Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
+from concurrent.futures import Future
+from typing import Any, NamedTuple
 
 import psycopg
 
@@ -62,14 +63,12 @@ FROM main.locks l JOIN main.senders s ON s.id = l.sender WHERE l.name = ?"""
 _IS_HELD = f"SELECT FROM main.locks l WHERE l.name = ? AND EXISTS ({_IS_ALIVE.format('l.sender')})"
 
 
-class _Call:
-    """The locks that a thread wants to hold or, if it `frees`, to free."""
+class _Call(NamedTuple):
+    """The locks that a thread wants to hold or, if it `frees`, to free. `is_held` is the answer."""
 
-    def __init__(self, names: Iterable[str], *, frees: bool = False) -> None:
-        self.names = frozenset(names)
-        self.frees = frees
-        self.is_held = False
-        self.error: EscrowctlError | None = None
+    names: frozenset[str]
+    frees: bool
+    is_held: Future[bool]
 
 
 class Leases:
@@ -94,14 +93,11 @@ class Leases:
 
     def hold(self, *names: str) -> bool:
         """See `storage.Locks`. What this process holds, it knows without asking the database."""
-        call = self._serve(_Call(names))
-        if call.error is not None:
-            raise call.error
-        return call.is_held
+        return self._serve(names).result()
 
     def free(self, *names: str) -> None:
         """See `storage.Locks`. An error is ignored: the lock ends with the lease."""
-        self._serve(_Call(names, frees=True))
+        self._serve(names, frees=True)
 
     def is_held(self, name: str) -> bool:
         """See `storage.Locks`."""
@@ -131,19 +127,19 @@ class Leases:
             if self._database is not None:
                 self._database.close()
 
-    def _serve(self, call: _Call) -> _Call:
+    def _serve(self, names: Collection[str], *, frees: bool = False) -> Future[bool]:
         """Answer a call, and those of all threads that wait meanwhile: their locks cost one round trip."""
+        call = _Call(frozenset(names), frees, Future())
         self._calls.append(call)
         with self._mutex:
             if calls := [self._calls.popleft() for _ in range(len(self._calls))]:
                 self._answer(calls)
-        return call
+        return call.is_held
 
     def _answer(self, calls: Sequence[_Call]) -> None:
         freed = frozenset[str]().union(*(call.names for call in calls if call.frees))
         self._held -= freed
-        wanted = set[str]()
-        holding = list[_Call]()
+        wanted, holding = set[str](), list[_Call]()
         for call in calls:
             if not call.frees and call.names.isdisjoint(self._held | wanted):
                 wanted |= call.names
@@ -151,13 +147,13 @@ class Leases:
         try:
             taken = self._change(freed, wanted)
         except EscrowctlError as error:
-            for call in holding:
-                call.error = error
+            for call in calls:
+                call.is_held.set_exception(error)
             return
-        for call in holding:
-            if call.names <= taken:
-                call.is_held = True
+        for call in calls:
+            if is_held := call in holding and call.names <= taken:
                 self._held |= call.names
+            call.is_held.set_result(is_held)
         if rest := taken - self._held:
             with contextlib.suppress(EscrowctlError):
                 self._change(rest, ())

@@ -50,10 +50,7 @@ def read_entries(database: Database, numbers: Collection[int]) -> dict[int, Stor
 
 
 def _build_entry(rows: list[tuple[object, ...]]) -> StoredEntry:
-    records = []
-    for row in rows:
-        before = row[-1]
-        records.append((record_of(row[_END:-1]), GENESIS if before is None else _digest(before)))
+    records = [(record_of(row[_END:-1]), GENESIS if row[-1] is None else _digest(row[-1])) for row in rows]
     return rebuild_entry(rows[0][1:_END], records)
 
 

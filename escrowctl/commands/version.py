@@ -21,7 +21,7 @@ def show(context: typer.Context) -> None:
 
     from escrowctl.commands.config import find_paths  # noqa: PLC0415
     from escrowctl.contract.json import JsonValue, Number  # noqa: PLC0415
-    from escrowctl.journal.opening import find_place  # noqa: PLC0415
+    from escrowctl.journal.sqlite.files import FORMAT_VERSION  # noqa: PLC0415
     from escrowctl.output.view import View  # noqa: PLC0415
 
     session = session_of(context)
@@ -31,6 +31,6 @@ def show(context: typer.Context) -> None:
         "python": platform.python_version(),
         "platform": platform.platform(),
         **{name: paths[name] for name in ("config", "journal", "cache")},
-        "journal_format": Number(str(find_place(session.folders.state).format_version)),
+        "journal_format": Number(str(FORMAT_VERSION)),
     }
     session.show(View(found, __version__, found))

@@ -35,10 +35,7 @@ STANDARD, HMAC_SHA256, UNSIGNED = "standard", "hmac-sha256", "none"
 
 
 class WebhookSettings(NamedTuple):
-    """The service's field names for a new webhook's URL and events, and how it signs events.
-
-    `scheme` is STANDARD, HMAC_SHA256 or UNSIGNED; HMAC_SHA256 needs `signature_header`, the signature's header.
-    """
+    """The service's field names for a new webhook's URL and events, and how it signs events (see `STANDARD`)."""
 
     url_field: str = "url"
     events_field: str = "events"

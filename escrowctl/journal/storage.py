@@ -229,8 +229,6 @@ class JournalPlace(Protocol):
 
     folder: Path
     is_shared: bool
-    format_version: int
-    """The version of the storage's format."""
 
     @property
     def head_path(self) -> Path:

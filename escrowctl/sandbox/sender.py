@@ -49,10 +49,7 @@ class Sender:
         """The time to which the sandbox's clock is being advanced; None if it is not."""
 
     def advance(self, duration: timedelta) -> None:
-        """Do all jobs that become due, then advance the clock. If a background thread runs, it does both later.
-
-        Raises ProblemError 409 if another process is delivering events.
-        """
+        """Do all due jobs, then advance the clock; a background thread does both later. Raises ProblemError if busy."""
         with self._store.reading() as connection:
             now = self._store.sandbox_time(connection)
         self.clock_target = add_duration(self.clock_target or now, duration)

@@ -70,7 +70,6 @@ def forget_all() -> None:
 class MemoryPlace:
     """See `storage.JournalPlace`."""
 
-    format_version = 0
     is_shared = False
 
     def __init__(self, folder: Path) -> None:

@@ -12,8 +12,8 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
 import psycopg
 
@@ -21,9 +21,6 @@ from escrowctl.errors import EscrowctlError, Reason
 from escrowctl.journal.fields import DECODING_ERRORS
 from escrowctl.journal.storage import damaged, unusable
 from escrowctl.journal_url import JournalUrl
-
-if TYPE_CHECKING:
-    from psycopg.abc import PQGen
 
 _T = TypeVar("_T")
 
@@ -56,11 +53,11 @@ class _Connection(psycopg.Connection[Any]):
         finally:
             self.answer_seconds = math.inf
 
-    def wait(self, gen: PQGen[_T], *args: Any, **options: Any) -> _T:
+    def wait(self, gen: Generator[Any, Any, _T], *args: Any, **options: Any) -> _T:
         """See psycopg. It resumes `gen` when something arrives, and several times a second with 0."""
         return super().wait(self._limit(gen), *args, **options)
 
-    def _limit(self, gen: PQGen[_T]) -> PQGen[_T]:
+    def _limit(self, gen: Generator[Any, Any, _T]) -> Generator[Any, Any, _T]:
         end, is_cancelled = time.monotonic() + self.answer_seconds, False
         try:
             wanted = next(gen)

@@ -19,7 +19,7 @@ from escrowctl.journal.chain import ChainRecord
 from escrowctl.journal.postgres.connection import PostgresConnection, unusable_database
 from escrowctl.journal.postgres.health import Health, examine
 from escrowctl.journal.postgres.leases import Leases
-from escrowctl.journal.postgres.storage import FORMAT_VERSION, PostgresStorage
+from escrowctl.journal.postgres.storage import PostgresStorage
 from escrowctl.journal.shared_writes import keep_file
 from escrowctl.journal.storage import Storage
 from escrowctl.journal.witness import Witness
@@ -47,7 +47,6 @@ class PostgresPlace:
     `operator` uses the journal, and an attempt of a write takes at most `attempt_seconds`.
     """
 
-    format_version = FORMAT_VERSION
     is_shared = True
 
     def __init__(self, url: JournalUrl, folder: Path, operator: str = "", attempt_seconds: float = 60) -> None:

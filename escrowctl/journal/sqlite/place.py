@@ -5,7 +5,7 @@ from pathlib import Path
 
 from escrowctl import sqlite
 from escrowctl.journal.sqlite.errors import translating_errors
-from escrowctl.journal.sqlite.files import FORMAT_VERSION, connect_to_read
+from escrowctl.journal.sqlite.files import connect_to_read
 from escrowctl.journal.sqlite.locks import LockFile, ReadLockFile
 from escrowctl.journal.sqlite.storage import SqliteStorage
 from escrowctl.runtime import Clock
@@ -14,7 +14,6 @@ from escrowctl.runtime import Clock
 class SqlitePlace:
     """The folder of a journal; see `storage.JournalPlace`."""
 
-    format_version = FORMAT_VERSION
     is_shared = False
 
     def __init__(self, folder: Path) -> None:

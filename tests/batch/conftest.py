@@ -22,11 +22,11 @@ WriteRows = Callable[..., Path]
 class Clock:
     """A clock that only sleeping moves: what waits for the pace does not wait in the test."""
 
-    def __init__(self, speed: float = 1.0) -> None:
-        self.now, start = 0.0, datetime.now(UTC)
+    def __init__(self, speed: float = 1.0, *, start: datetime | None = None) -> None:
+        self.now, began = 0.0, start or datetime.now(UTC)
         self.injected: dict[str, Any] = {
             "monotonic": lambda: self.now,
-            "now": lambda: start + timedelta(seconds=self.now),
+            "now": lambda: began + timedelta(seconds=self.now),
             "sleep": self._sleep,
         }
         self._speed = speed

@@ -1,9 +1,7 @@
 """Lines that these tests run, and what the raw-socket server replies to them, byte by byte."""
 
-import os
 import re
 import socket
-import struct
 from itertools import count
 from typing import Any
 
@@ -51,12 +49,6 @@ def bytes_then_close(data: bytes) -> Behave:
         connection.shutdown(socket.SHUT_RDWR)
 
     return behave
-
-
-def break_off(_seen: Seen, connection: socket.socket) -> None:
-    """Send a TCP reset now: the descriptor itself is closed, although a reader still refers to it."""
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    os.close(connection.detach())
 
 
 def in_turn(*behaviours: Behave) -> Behave:

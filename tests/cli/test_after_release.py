@@ -3,12 +3,12 @@
 import json
 
 import pytest
+from batch.conftest import Clock
 from conftest import Run, ServiceAndRun
 from wire_server import Behave
 
 from cli.conftest import Journal, Profile
 from cli.replies import HELD, RELEASE, RELEASED, STATUS_RELEASED, in_turn, json_reply, writes_meet
-from cli.test_waiting import Clock
 
 
 @pytest.mark.parametrize("status", ["400 No", "409 No", "422 No"])

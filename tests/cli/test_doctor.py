@@ -10,12 +10,12 @@ import pytest
 import trustme
 from conftest import KEY, NOW, Run, Serve
 from services.service import ExampleService, Reply, ok
-from wire_server import Behave, Seen, answering, http_reply, say_nothing
+from wire_server import Behave, Seen, answering, http_reply, reset, say_nothing
 
 from cli.conftest import Profile
 from cli.doctor_checks import check, checks, failed, read_checks
 from cli.events import rows_of
-from cli.replies import CREATE, break_off, holding, writes_meet
+from cli.replies import CREATE, holding, writes_meet
 from cli.test_tls import TlsServer
 
 DATE = "Date: Sat, 21 Nov 2026 03:12:44 GMT"
@@ -197,7 +197,7 @@ def test_access_is_judged_by_the_documented_call_first(
 
 
 def test_unknown_outcomes_are_counted(profile: Profile, run: Run) -> None:
-    profile(behave=writes_meet(break_off, reads=service()))
+    profile(behave=writes_meet(reset, reads=service()))
     assert run(*CREATE).code == 12
 
     unknown = check(run("doctor", "--json"), "unknown")
@@ -268,7 +268,7 @@ def test_host_without_an_address_and_closed_port_are_named(serve: Serve, run: Ru
     assert (checks(results[0]).keys() & {"tcp", "access"}, checks(results[0])["locks"]) == (set(), "ok")
 
 
-@pytest.mark.parametrize("behave", [break_off, say_nothing])
+@pytest.mark.parametrize("behave", [reset, say_nothing])
 def test_service_that_accepts_and_does_not_answer_fails_access(behave: Behave, profile: Profile, run: Run) -> None:
     profile(behave=behave)
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 from conftest import KEY, NOW, Run, Serve, ServiceAndRun
-from wire_server import Behave, Seen, WireServer, answering, hang_up, http_reply, keep_port, say_nothing
+from wire_server import Behave, Seen, WireServer, answering, hang_up, http_reply, keep_port, reset, say_nothing
 
 from cli.conftest import Journal
-from cli.replies import CREATE, HELD, RELEASE, RELEASED, break_off, bytes_then_close, json_reply, writes_meet
+from cli.replies import CREATE, HELD, RELEASE, RELEASED, bytes_then_close, json_reply, writes_meet
 
 QUICK = ("--timeout", "0.6")
 
@@ -42,7 +42,7 @@ SQUEEZED = gzip.compress(HELD)
 
 UNKNOWN_EITHER_WAY: dict[str, Behave] = {
     "hang up": hang_up,
-    "reset": break_off,
+    "reset": reset,
     "silence": say_nothing,
     "drip in the head": drip(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"),
     "early hints and no answer": flood_of_early_hints,

@@ -44,21 +44,31 @@ def test_a_create_whose_key_a_record_carries_is_settled(
     assert run("journal", "resolve", "j1").code == 0
 
 
+KEYED = ("--idempotency-key", UUID)
+
+
+@pytest.mark.representative("*")
 @pytest.mark.parametrize(
-    "items",
+    ("options", "items"),
     [
-        (item("tx_1", key="order-1"),),
-        (item("tx_1", note=f"x{UUID}"), item("tx_2")),
-        (item("tx_1", key=UUID), item("tx_2", key=UUID)),
-        (),
+        (("--idempotency-key", "order-1"), (item("tx_1", key="order-1"),)),
+        ((), (item("tx_1", note=f"x{UUID}"), item("tx_2"))),
+        ((), (item("tx_1", key=UUID), item("tx_2", key=UUID))),
+        ((), ()),
+        ((*KEYED, "--data", f'{{"order":"{UUID}"}}'), (item("tx_old", order=UUID),)),
+        ((*KEYED, "--data", "{}"), (item("tx_1", 999, metadata=UUID),)),
+        ((*KEYED, "--data", "{}"), (item("tx_1", currency="EUR", metadata=UUID),)),
     ],
-    ids=["a key of the operator's own", "part of a text", "two carry it", "none"],
+    ids=[
+        *("a key of the operator's own", "part of a text", "two carry it", "none"),
+        *("the key is in the request", "another amount", "another currency"),
+    ],
 )
-def test_listing_without_the_key_in_one_record_proves_nothing(
-    unknown_write: UnknownWrite, journal: Journal, items: tuple[dict[str, Any], ...]
+def test_listing_without_the_key_in_one_record_alone_proves_nothing(
+    unknown_write: UnknownWrite, journal: Journal, options: tuple[str, ...], items: tuple[dict[str, Any], ...]
 ) -> None:
-    line = (*CREATE, *(("--idempotency-key", "order-1") if items and items[0].get("key") == "order-1" else ()))
-    _, run = unknown_write(line, by_path(listed=listing(*items), one=json_reply(HELD)), new_uuid=lambda: UUID)
+    answers = by_path(listed=listing(*items), one=json_reply(HELD))
+    _, run = unknown_write((*CREATE, *options), answers, new_uuid=lambda: UUID)
 
     assert run("journal", "resolve", "j1").code == 12
     assert journal() == [("create_transaction", "unknown")]
@@ -169,25 +179,6 @@ def test_one_escrow_cannot_settle_two_creates(service_and_run: ServiceAndRun, jo
 
     assert (looked.code, applied.code, applied.error["code"], len(server.writes)) == (12, 7, "already_done", 2)
     assert journal() == [("create_transaction", "done"), ("create_transaction", "unknown")]
-
-
-@pytest.mark.parametrize(
-    ("data", "record"),
-    [
-        (f'{{"order":"{UUID}"}}', item("tx_old", order=UUID)),
-        ("{}", item("tx_1", 999, metadata=UUID)),
-        ("{}", item("tx_1", currency="EUR", metadata=UUID)),
-    ],
-    ids=["the key is in the request", "another amount", "another currency"],
-)
-def test_key_with_another_explanation_proves_nothing(
-    unknown_write: UnknownWrite, journal: Journal, data: str, record: dict[str, Any]
-) -> None:
-    line = (*CREATE, "--data", data, "--idempotency-key", UUID)
-    _, run = unknown_write(line, by_path(listed=listing(record), one=json_reply(HELD)))
-
-    assert run("journal", "resolve", "j1").code == 12
-    assert journal() == [("create_transaction", "unknown")]
 
 
 def test_repeated_command_prints_what_resolve_found(service_and_run: ServiceAndRun) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from conftest import NOW, Run, ServiceAndRun
-from wire_server import Behave, WireServer, hang_up, say_nothing
+from wire_server import Behave, WireServer, hang_up, reset, say_nothing
 
 from cli.conftest import Journal, Profile
-from cli.replies import CREATE, HELD, RELEASE, break_off, in_turn, json_reply, writes_meet
+from cli.replies import CREATE, HELD, RELEASE, in_turn, json_reply, writes_meet
 
 GET = ("tx", "get", "tx_1")
 
@@ -136,7 +136,7 @@ def deduplicating_service_and_run(profile: Profile, run: Run) -> ServiceAndRun:
 
 @pytest.mark.parametrize(
     "behave",
-    [hang_up, break_off, json_reply(b"", "500 Oh"), json_reply(b"", "503 Busy"), json_reply(b'{"id":"tx', "502 Bad")],
+    [hang_up, reset, json_reply(b"", "500 Oh"), json_reply(b"", "503 Busy"), json_reply(b'{"id":"tx', "502 Bad")],
 )
 def test_a_deduplicated_write_is_sent_again_under_its_key(
     deduplicating_service_and_run: ServiceAndRun, journal: Journal, behave: Behave

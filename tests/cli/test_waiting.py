@@ -4,10 +4,10 @@ import json
 import re
 import socket
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
 
 import pytest
+from batch.conftest import Clock
 from conftest import NOW, Result, Run
 from wire_server import Behave, Seen, WireServer, by_method
 
@@ -15,21 +15,6 @@ from cli.conftest import Profile
 from cli.replies import in_turn, json_reply
 
 RELEASED = 'status.released = ["SETTLED", "paid_out"]'
-
-
-class Clock:
-    """A clock that only sleeping moves."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-        self.injected: dict[str, Any] = {
-            "monotonic": lambda: self.seconds,
-            "now": lambda: NOW + timedelta(seconds=self.seconds),
-            "sleep": self._sleep,
-        }
-
-    def _sleep(self, seconds: float) -> None:
-        self.seconds += seconds
 
 
 def named(status: str, resource_id: str = "tx_1") -> Behave:
@@ -53,19 +38,19 @@ def run_tx(run: Run) -> RunTx:
     """Run a command of tx with a clock of its own."""
 
     def run_with_clock(*words: str, **keywords: Any) -> Result:
-        return run("tx", *words, **Clock().injected, **keywords)
+        return run("tx", *words, **Clock(start=NOW).injected, **keywords)
 
     return run_with_clock
 
 
 @pytest.mark.parametrize("goal", ["released", "held,SETTLED"])
 def test_wait_ends_with_the_status_and_prints_the_record(goal: str, profile: Profile, run: Run) -> None:
-    clock = Clock()
+    clock = Clock(start=NOW)
     server = profile(RELEASED, behave=in_turn(named("new"), named("queued"), named("SETTLED")))
 
     result = run("tx", "wait", "tx_1", "--for", goal, **clock.injected)
 
-    assert (result.code, result.out, clock.seconds) == (0, "id\ttx_1\nstatus\tSETTLED\n", 4)
+    assert (result.code, result.out, clock.now) == (0, "id\ttx_1\nstatus\tSETTLED\n", 4)
     assert [(seen.method, seen.header("Cache-Control")) for seen in server.seen] == [("GET", "no-cache")] * 3
     notes = [re.findall("new|queued|SETTLED", note) for note in result.err.splitlines()]
     assert notes == [["new"], ["new", "queued"], ["queued", "SETTLED"]]
@@ -81,12 +66,12 @@ def test_status_that_fails_ends_the_wait_with_16(profile: Profile, run_tx: RunTx
 
 
 def test_deadline_names_the_status_and_how_to_accept_it(profile: Profile, run: Run) -> None:
-    clock = Clock()
+    clock = Clock(start=NOW)
     profile('status.released = ["PAID"]', behave=in_turn(named("queued"), named("SETTLED")))
 
     result = run("tx", "wait", "tx_1", "--for", "released", "--deadline", "1m", "--json", **clock.injected)
 
-    assert (result.code, result.out, clock.seconds) == (13, "", 60)
+    assert (result.code, result.out, clock.now) == (13, "", 60)
     assert (result.error["code"], result.error["statuses"]) == ("wait_expired", {"tx_1": "SETTLED"})
     assert result.error["hint"].endswith("repeat the command with --for SETTLED")
 
@@ -146,13 +131,13 @@ def changes(result: Result) -> list[tuple[str, str | None, str]]:
 
 
 def test_watch_prints_each_change_until_all_have_ended(profile: Profile, run: Run) -> None:
-    clock = Clock()
+    clock = Clock(start=NOW)
     first = in_turn(named("held"), named("queued"), named("queued"), named("SETTLED"))
     profile(RELEASED, behave=by_id(tx_1=first, tx_2=named("Cancelled", "tx_2")))
 
     result = run("tx", "watch", "tx_1", "tx_2", "--json", **clock.injected)
 
-    assert (result.code, clock.seconds) == (0, 15)
+    assert (result.code, clock.now) == (0, 15)
     assert changes(result) == [
         ("tx_1", None, "held"),
         ("tx_2", None, "Cancelled"),

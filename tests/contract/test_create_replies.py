@@ -12,9 +12,6 @@ from wire_server import Behave, Seen, http_reply
 NOTHING_CREATED = (*PAYMENT_ERRORS, *FRAMEWORK_ERRORS)
 CREATE = ("tx", "create", "--amount", "100", "--currency", "USD")
 
-End = tuple[int, str, str]
-"""Exit code, stdout under -q, and the state in the journal."""
-
 
 def replies_in_turn(replies: tuple[CreateReply, ...]) -> Behave:
     """Answer each create with the next reply; nothing can be read by an id."""
@@ -30,20 +27,26 @@ def replies_in_turn(replies: tuple[CreateReply, ...]) -> Behave:
     return behave
 
 
-def ends(service_and_run: ServiceAndRun, replies: tuple[CreateReply, ...]) -> dict[str, End]:
-    """Return how one create ends for each reply; every command has its own reference."""
+@pytest.mark.parametrize(
+    ("replies", "least"),
+    [pytest.param(NOTHING_CREATED, 40, marks=pytest.mark.slow), (CREATED, 15)],
+    ids=["nothing created", "created"],
+)
+def test_create_ends_as_its_reply_proves(
+    service_and_run: ServiceAndRun, replies: tuple[CreateReply, ...], least: int
+) -> None:
     server, run = service_and_run(replies_in_turn(replies))
+
+    # Every command has its own reference.
     results = [run(*CREATE, "--reference", f"r{number}", "-q") for number in range(len(replies))]
     entries = reversed(run("journal", "list", "--limit", "1000", "--json").json)
-    assert len(server.writes) == len(replies)
-    return {
+
+    assert len(server.writes) == len(replies) >= least
+    found = {
         reply.source: (result.code, result.out, entry["state"])
         for reply, result, entry in zip(replies, results, entries, strict=True)
     }
-
-
-def right_ends(replies: tuple[CreateReply, ...]) -> dict[str, End]:
-    return {
+    assert found == {
         reply.source: (
             reply.code,
             f"{reply.made}\n" if reply.made else "",
@@ -51,19 +54,6 @@ def right_ends(replies: tuple[CreateReply, ...]) -> dict[str, End]:
         )
         for reply in replies
     }
-
-
-@pytest.mark.slow
-def test_reply_that_created_nothing_is_unknown_or_failed(service_and_run: ServiceAndRun) -> None:
-    assert len(NOTHING_CREATED) >= 40
-
-    assert ends(service_and_run, NOTHING_CREATED) == right_ends(NOTHING_CREATED)
-
-
-def test_reply_of_a_real_create_is_done_with_its_id(service_and_run: ServiceAndRun) -> None:
-    assert len(CREATED) >= 15
-
-    assert ends(service_and_run, CREATED) == right_ends(CREATED)
 
 
 def test_every_reply_names_its_source_once() -> None:

@@ -15,14 +15,13 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
+from cli.replies import CREATE, HELD, RELEASED, in_turn
 from conftest import KEY, Result, Serve
+from webhooks.listener import wait_until
 from wire_server import Behave, Seen, answering, by_method, hang_up, http_reply, say_nothing
 
 from e2e.script import SECONDS, Program, finish, plain
 
-HELD = b'{"id":"tx_1","status":"held","amount":100,"currency":"USD"}'
-RELEASED = b'{"id":"tx_1","status":"released","amount":100,"currency":"USD"}'
-CREATE = ("tx", "create", "--amount", "100", "--currency", "USD")
 STOPS = ((signal.SIGINT, 130), (signal.SIGTERM, 143))
 
 
@@ -45,13 +44,6 @@ class Arrival:
         self.wait()
         process.send_signal(number)
         return finish(process)
-
-
-def wait_until(condition: Callable[[], bool], what: str) -> None:
-    end = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < end, f"waited {SECONDS} s until {what}"
-        time.sleep(0.01)
 
 
 @contextmanager
@@ -104,15 +96,6 @@ def answer_held(seen: Seen, connection: socket.socket) -> None:
 
 def answer_done(_seen: Seen, connection: socket.socket) -> None:
     connection.sendall(http_reply("204 No Content"))
-
-
-def in_turn(*behaviours: Behave) -> Behave:
-    waiting = list(behaviours)
-
-    def behave(seen: Seen, connection: socket.socket) -> None:
-        waiting.pop(0)(seen, connection)
-
-    return behave
 
 
 # Before a byte left

@@ -4,15 +4,15 @@ import socket
 import time
 
 import pytest
+from cli.replies import CREATE, HELD
 from conftest import Serve
+from webhooks.listener import wait_until
 from wire_server import Behave, Seen, http_reply, say_nothing
 
-from e2e.script import SECONDS, Program, plain
+from e2e.script import Program, plain
 
 pytestmark = pytest.mark.slow
 
-RECORD = b'{"id":"tx_1","status":"held","amount":100,"currency":"USD"}'
-CREATE = ("tx", "create", "--amount", "100", "--currency", "USD")
 ERASE = "\r\x1b[K"
 
 
@@ -21,17 +21,9 @@ def slow(seconds: float) -> Behave:
 
     def behave(_seen: Seen, connection: socket.socket) -> None:
         time.sleep(seconds)
-        connection.sendall(http_reply("200 OK", RECORD))
+        connection.sendall(http_reply("200 OK", HELD))
 
     return behave
-
-
-def wait_for(program: Program, expected: list[tuple[str, str]]) -> None:
-    """Wait until the journal holds exactly these entries."""
-    end = time.monotonic() + SECONDS
-    while program.journal() != expected:
-        assert time.monotonic() < end, program.journal()
-        time.sleep(0.1)
 
 
 @pytest.mark.parametrize("words", [CREATE, ("tx", "get", "tx_1")], ids=["create", "get"])
@@ -90,7 +82,7 @@ def test_stopped_terminal_does_not_hold_up_a_create(program: Program, serve: Ser
     terminal = there.terminal(*CREATE)
     terminal.answer("1 s\x1b[K", "\x13")
 
-    wait_for(there, [("create_transaction", "done")])
+    wait_until(lambda: there.journal() == [("create_transaction", "done")], "the create was done")
     terminal.process.send("\x11")
     code, shown = terminal.finish()
 

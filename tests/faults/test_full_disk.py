@@ -72,9 +72,15 @@ def test_nearly_full_disk_sends_nothing_without_an_intent(disk: Disk, harness: H
     fill_to(LEVELS if count == len(LEVELS) else [*fixed, *drawn], disk, harness)
 
 
-def fail_at(folder: Path, verb: str, *, share: int | None, calls: frozenset[str] = WRITING) -> None:
-    """Let such calls fail, once or from then on: `share` of all such, or every one."""
-    with faulted_command(folder, verb) as command:
+@needs_strace
+@pytest.mark.parametrize("share", [4, pytest.param(None, id="all", marks=pytest.mark.long)])
+@pytest.mark.parametrize("verb", ["create", "release"])
+@pytest.mark.parametrize("calls", [WRITING, READING], ids=["write or sync", "open or read"])
+def test_failed_call_is_reported_and_sends_nothing_without_an_intent(
+    tmp_path: Path, calls: frozenset[str], verb: str, share: int | None
+) -> None:
+    """Such calls fail, once or from then on: `share` of all such, or every one."""
+    with faulted_command(tmp_path, verb) as command:
         points = [point for point in command.points() if point.call in calls]
         # Fewer would say that the trace misses what it is meant for; these are made for new files alone.
         assert calls - {"write", "fsync", "fchmod"} <= {point.call for point in points}
@@ -95,23 +101,6 @@ def fail_at(folder: Path, verb: str, *, share: int | None, calls: frozenset[str]
             ended = command.run_with_fault(point, fault, output_options=output_options)
             assert ended.code in (0, 12, 17), (point, fault, ended)
         print(f"{verb}: {len(faults)} faults at {len(points)} calls")
-
-
-SHARES = pytest.mark.parametrize("share", [4, pytest.param(None, id="all", marks=pytest.mark.long)])
-
-
-@needs_strace
-@SHARES
-@pytest.mark.parametrize("verb", ["create", "release"])
-def test_failed_write_or_sync_sends_nothing_without_an_intent(tmp_path: Path, verb: str, share: int | None) -> None:
-    fail_at(tmp_path, verb, share=share)
-
-
-@needs_strace
-@SHARES
-@pytest.mark.parametrize("verb", ["create", "release"])
-def test_failed_open_or_read_is_reported_in_a_sentence(tmp_path: Path, verb: str, share: int | None) -> None:
-    fail_at(tmp_path, verb, share=share, calls=READING)
 
 
 @needs_strace

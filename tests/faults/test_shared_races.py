@@ -39,17 +39,11 @@ def start(postgres: Server, tmp_path: Path, starter: Starter) -> Iterator[StartR
 
 
 @pytest.mark.parametrize("rounds", ROUNDS)
-def test_eight_machines_release_one_escrow_once(start: StartRaces, rounds: int) -> None:
+@pytest.mark.parametrize("race", [Races.release, Races.create_under_one_reference])
+def test_eight_machines_write_once(start: StartRaces, race: Callable[[Races], object], rounds: int) -> None:
     run = start(ONE)
     for _ in range(rounds):
-        run.release()
-
-
-@pytest.mark.parametrize("rounds", ROUNDS)
-def test_eight_machines_create_once_under_one_reference(start: StartRaces, rounds: int) -> None:
-    run = start(ONE)
-    for _ in range(rounds):
-        run.create_under_one_reference()
+        race(run)
 
 
 @pytest.mark.parametrize("rounds", ROUNDS)

@@ -1,23 +1,19 @@
 """Events: one for each change, in the same database transaction, for the endpoints that want its kind."""
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
 from escrowctl.sandbox import events
-from escrowctl.sandbox.service import Sandbox, open_sandbox
+from escrowctl.sandbox.service import Sandbox
 from sandbox.conftest import Time, balances, rows
 
 
 @pytest.fixture
-def sandbox(folder: Path, time: Time) -> Iterator[Sandbox]:
-    opened = open_sandbox(folder, now=time)
-    yield opened
-    opened.close()
+def now(time: Time) -> Time:
+    return time
 
 
 def bodies(sandbox: Sandbox) -> list[Any]:

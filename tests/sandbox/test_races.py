@@ -13,10 +13,8 @@ import internals
 import pytest
 
 from escrowctl.sandbox.service import Sandbox
-from sandbox.conftest import balances
+from sandbox.conftest import Start, balances
 
-Connect = Callable[[Sandbox], httpx.Client]
-Start = Callable[..., subprocess.Popen[str]]
 Now = Callable[[], datetime]
 
 THREADS = 16

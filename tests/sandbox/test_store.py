@@ -2,7 +2,6 @@
 
 import os
 import sqlite3
-import stat
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import datetime
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import internals
 import pytest
-from cli.test_folders import give_away
+from cli.test_folders import give_away, mode
 from conftest import Run
 
 from escrowctl.errors import Effect, ErrorCode, EscrowctlError, ExitCode, Outcome
@@ -19,10 +18,6 @@ from escrowctl.sandbox.service import open_sandbox
 from escrowctl.sandbox.store import open_store
 
 Now = Callable[[], datetime]
-
-
-def mode(path: Path) -> int:
-    return stat.S_IMODE(path.stat().st_mode)
 
 
 def refusal(folder: Path, now: Now) -> EscrowctlError:

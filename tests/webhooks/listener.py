@@ -21,10 +21,10 @@ sys.exit(main(sys.argv[1:], Runtime(sleep=lambda seconds: time.sleep(seconds / 1
 """
 
 
-def wait_until(condition: Callable[[], object]) -> None:
+def wait_until(condition: Callable[[], object], what: str = "it came to that") -> None:
     end = time.monotonic() + SECONDS
     while not condition():
-        assert time.monotonic() < end, "it never came to that"
+        assert time.monotonic() < end, f"waited {SECONDS} s until {what}"
         time.sleep(0.005)
 
 

@@ -1,8 +1,6 @@
 """What only a journal in a database must do: leases, commits without an answer, and rights that the database keeps."""
 
 import contextlib
-import os
-import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +14,7 @@ from escrowctl.journal.fields import QUERIED_FIELDS
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import AttemptRequest, OperatorDecision, Settlement, State
 from escrowctl.journal.opening import open_journal
-from escrowctl.journal.postgres import connection, leases
+from escrowctl.journal.postgres import leases
 from escrowctl.journal.postgres.leases import Leases
 from escrowctl.journal.postgres.place import PostgresPlace
 from escrowctl.journal.postgres.storage import PostgresStorage
@@ -95,45 +93,6 @@ def test_commit_that_a_crash_undid_is_not_taken_for_a_later_one(journal: Journal
 
     assert failed.value.code is ErrorCode.JOURNAL_UNUSABLE
     assert journal.storage.read_entries([1]) == []
-
-
-def test_begin_is_taken_back_if_no_standby_confirms_it_in_time(
-    journal: Journal, database: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sent = journal.begin(AttemptRequest(create(1), "r1"))
-    monkeypatch.setattr(connection, "_ANSWER_SECONDS", 0.2)
-    database.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
-    database.execute("SELECT pg_reload_conf()")
-    try:
-        with pytest.raises(EscrowctlError) as failed:
-            journal.begin(AttemptRequest(create(2), "r2"))
-        assert journal.settle(sent, DONE).state is State.DONE
-        with pytest.raises(EscrowctlError):
-            journal.record_reason(OperatorDecision("operator", "an import is such a commit too"))
-    finally:
-        database.execute("ALTER SYSTEM RESET synchronous_standby_names")
-        database.execute("SELECT pg_reload_conf()")
-
-    assert failed.value.code is ErrorCode.JOURNAL_UNUSABLE
-    assert [one.state for one in journal.storage.read_entries([1, 2])] == [State.DONE, State.NOT_SENT]
-
-
-def test_server_that_does_not_answer_is_given_up(
-    journal: Journal, database: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(connection, "_CANCEL_SECONDS", 0.2)
-    monkeypatch.setattr(connection, "_ANSWER_SECONDS", 0.2)
-    assert isinstance(journal.storage, PostgresStorage)
-    ((pid,),) = journal.storage._db.execute("SELECT pg_backend_pid()").fetchall()  # noqa: SLF001 - what is stopped
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        with pytest.raises(EscrowctlError, match="does not answer") as failed:
-            journal.begin(AttemptRequest(create(1), "r1"))
-    finally:
-        os.kill(pid, signal.SIGCONT)
-
-    assert failed.value.code is ErrorCode.JOURNAL_UNUSABLE
-    assert journal.begin(AttemptRequest(create(1), "r1")).number == 1
 
 
 def test_sender_whose_lease_has_lapsed_settles_and_begins_nothing(

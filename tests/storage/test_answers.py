@@ -1,0 +1,103 @@
+"""A database that is slow, stopped or waits for a standby, and one that has no statistics."""
+
+import contextlib
+import os
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import psycopg
+import pytest
+
+from escrowctl.errors import ErrorCode, EscrowctlError
+from escrowctl.journal.journal import Journal
+from escrowctl.journal.model import AttemptRequest, OperatorDecision, State
+from escrowctl.journal.opening import open_journal
+from escrowctl.journal.postgres import connection
+from escrowctl.journal.postgres.leases import Leases
+from escrowctl.journal.postgres.storage import PostgresStorage
+from storage.postgres import ClockedPlace
+from storage.writes import DONE, Clock, create, store
+
+pytestmark = pytest.mark.slow  # a server has to be started
+
+
+@pytest.fixture
+def journal(place: ClockedPlace, clock: Clock) -> Iterator[Journal]:
+    with contextlib.closing(open_journal(place, now=clock)) as opened:
+        yield opened
+
+
+def test_begin_is_taken_back_if_no_standby_confirms_it_in_time(
+    journal: Journal, database: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = journal.begin(AttemptRequest(create(1), "r1"))
+    monkeypatch.setattr(connection, "_ANSWER_SECONDS", 0.2)
+    database.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+    database.execute("SELECT pg_reload_conf()")
+    try:
+        with pytest.raises(EscrowctlError) as failed:
+            journal.begin(AttemptRequest(create(2), "r2"))
+        assert journal.settle(sent, DONE).state is State.DONE
+        with pytest.raises(EscrowctlError):
+            journal.record_reason(OperatorDecision("operator", "an import is such a commit too"))
+    finally:
+        database.execute("ALTER SYSTEM RESET synchronous_standby_names")
+        database.execute("SELECT pg_reload_conf()")
+
+    assert failed.value.code is ErrorCode.JOURNAL_UNUSABLE
+    assert [one.state for one in journal.storage.read_entries([1, 2])] == [State.DONE, State.NOT_SENT]
+
+
+def test_server_that_does_not_answer_is_given_up(
+    journal: Journal, database: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "_CANCEL_SECONDS", 0.2)
+    monkeypatch.setattr(connection, "_ANSWER_SECONDS", 0.2)
+    assert isinstance(journal.storage, PostgresStorage)
+    ((pid,),) = journal.storage._db.execute("SELECT pg_backend_pid()").fetchall()  # noqa: SLF001 - what is stopped
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        with pytest.raises(EscrowctlError, match="does not answer") as failed:
+            journal.begin(AttemptRequest(create(1), "r1"))
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+    assert failed.value.code is ErrorCode.JOURNAL_UNUSABLE
+    assert journal.begin(AttemptRequest(create(1), "r1")).number == 1
+
+
+def test_sums_of_a_batch_read_each_record_about_once_without_statistics(
+    journal: Journal, place: ClockedPlace, database: psycopg.Connection
+) -> None:
+    assert isinstance(journal.storage, PostgresStorage)
+    store(journal.storage, *((create(line, batch="b1", line=line), DONE) for line in range(2, 1002)))
+    read = (
+        "SELECT sum(idx_tup_read) FROM pg_stat_user_indexes "
+        f"WHERE schemaname = '{place.url.name}' AND relname = 'records'"
+    )
+    counts = list[int]()
+    for _ in range(2):
+        journal.storage._db.execute("SELECT pg_stat_force_next_flush()")  # noqa: SLF001 - of this connection
+        counts += [count for (count,) in database.execute(read.encode())]
+        journal.storage.sum_batch("b1")
+    assert counts[1] - counts[0] < 10_000
+
+
+def test_locks_of_threads_that_wait_share_a_round_trip(place: ClockedPlace, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, ask = list[int](), Leases._ask  # noqa: SLF001 - what is counted
+
+    def count(locks: Leases, *statements: tuple[str, Sequence[object]]) -> list[object]:
+        asked.append(len(statements))
+        return ask(locks, *statements)
+
+    with contextlib.closing(Leases(place.url)) as locks, ThreadPoolExecutor(9) as threads:
+        monkeypatch.setattr(Leases, "_ask", count)
+        with locks._mutex:  # noqa: SLF001 - all wait
+            calls = [threads.submit(locks.hold, f"name {number % 8}") for number in range(9)]
+            while len(locks._calls) < 9:  # noqa: SLF001
+                threading.Event().wait(0.001)
+        found = [call.result() for call in calls]
+
+        assert (sorted(found), len(asked)) == ([False, *[True] * 8], 1)

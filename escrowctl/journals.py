@@ -172,7 +172,7 @@ class Journals:
 
         for write, path in find_writes(self.folder / "shared", service.journal_names, account_of(service)):
             if not self._has(write.origin):
-                began = f"this machine began a write to {service.origin} ({write.described})"
+                began = f"this machine began a write to {service.origin} ({write.described or write.origin})"
                 message = f"{began} in the journal {write.location}, and the journal {self.place.location} lacks it."
                 facts = {"where": write.location, "file": str(path)}
                 raise not_sent(ErrorCode.JOURNAL_UNUSABLE, message, facts=facts, reason=Reason.MOVED)

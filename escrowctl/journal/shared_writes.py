@@ -30,10 +30,10 @@ class SharedWrite(NamedTuple):
 
     location: str
     origin: str
-    described: str
     services: list[str]
     account: str | None
     key_fingerprint: str | None
+    described: str = ""
 
 
 def keep_file(path: Path, text: str) -> None:
@@ -59,7 +59,7 @@ def keep_writes(folder: Path, entries: Iterable[Entry], journal_id: str, locatio
             origin, services = f"{journal_id} {one.name}", [*intent.service_names]
             money = f"{intent.amount} {intent.currency}" if intent.money else None
             described = filter(None, (one.name, intent.verb, money, intent.resource_id, intent.reference, one.sent_at))
-            write = SharedWrite(location, origin, ", ".join(described), services, account.name, account.fingerprint)
+            write = SharedWrite(location, origin, services, account.name, account.fingerprint, ", ".join(described))
             digest = hashlib.sha256(repr(names).encode()).hexdigest()[:16]
             keep_file(folder / f"{digest}.write", json.dumps(write._asdict()))
             kept.add(names)

@@ -166,8 +166,8 @@ class Storage(Protocol):
         """Commit the writes of the `with` block when it ends, all or none. They are then durable.
 
         `keys` are those that `Reading.find_by_keys` will be asked for: a storage may read them at once.
-        Raises `CommitUnknownError` if the commit fails for any reason other than a lock. Until it is known whether it
-        happened, all later commits of this object fail too.
+        Raises `CommitUnknownError` if the commit fails for any reason other than a lock. If it stays unknown whether
+        it happened, all later commits of this object fail too.
         """
 
     def claim(self, batch: str, sender: str, limit: int, is_alive: Callable[[str], bool]) -> list[PlanRow]:

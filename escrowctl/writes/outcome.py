@@ -87,10 +87,7 @@ class Judgement(NamedTuple):
         return Judgement(Outcome.UNKNOWN, detail, record=self.record)
 
 
-_EMPTY_REQUEST = SentRequest()
-
-
-def judge_write(operation: Operation, exchange: Exchange, *, sent: SentRequest = _EMPTY_REQUEST) -> Judgement:
+def judge_write(operation: Operation, exchange: Exchange, *, sent: SentRequest) -> Judgement:
     """Return the judgement of a write by its exchange. `sent` is the request that the exchange carried.
 
     A 409 is a refusal for kinds with `conflict_is_refusal`. For all other kinds it is unknown: a proxy may have

@@ -121,7 +121,7 @@ def examine_write(wire: Connection, data: bytes, operation: Operation) -> str:
     headers = (("Content-Type", "application/json"),)
     request = Request(operation.method, "http://127.0.0.1:9/api/v1/x", headers, b'{"amount":100}')
     exchange = wire.exchange(request, evidence=Evidence(), seconds=60, limit=LIMIT)
-    judged = outcome.judge_write(operation, exchange)
+    judged = outcome.judge_write(operation, exchange, sent=outcome.SentRequest())
     _check_judgement(operation, exchange, judged.outcome, data)
     if judged.record is not None and exchange.answer is not None:
         if strictly(encode(judged.record.document).encode()) != strictly(exchange.answer.body):

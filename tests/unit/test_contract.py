@@ -11,7 +11,7 @@ from escrowctl.contract.operations import CREATE_TRANSACTION, OPERATIONS, RELEAS
 from escrowctl.contract.record import find_known_fields, resolve_pointer, unwrap_record
 from escrowctl.errors import Outcome
 from escrowctl.output.plain import safe
-from escrowctl.writes.outcome import judge_write
+from escrowctl.writes.outcome import SentRequest, judge_write
 
 
 def test_currencies_are_those_of_iso_4217_with_a_minor_unit() -> None:
@@ -45,7 +45,9 @@ def test_every_status_has_a_class_and_others_are_unknown(operation: Operation) -
     body = b'{"id":"tx_1"}'
     found = {
         status: judge_write(
-            operation, Exchange(sent=True, answer=Answer(status, (), b"" if status == 204 else body))
+            operation,
+            Exchange(sent=True, answer=Answer(status, (), b"" if status == 204 else body)),
+            sent=SentRequest(),
         ).outcome
         for status in range(200, 600)
     }

@@ -13,9 +13,10 @@ import math
 import threading
 import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import psycopg
+from psycopg.waiting import Ready
 
 from escrowctl.errors import EscrowctlError, Reason
 from escrowctl.journal.fields import DECODING_ERRORS
@@ -54,7 +55,7 @@ class _Connection(psycopg.Connection[Any]):
             self.answer_seconds = math.inf
 
     def wait(self, gen: Generator[Any, Any, _T], *args: Any, **options: Any) -> _T:
-        """See psycopg. It resumes `gen` when something arrives, and several times a second with 0."""
+        """See psycopg. It resumes `gen` when it can read or write, and several times a second."""
         return super().wait(self._limit(gen), *args, **options)
 
     def _limit(self, gen: Generator[Any, Any, _T]) -> Generator[Any, Any, _T]:
@@ -63,7 +64,9 @@ class _Connection(psycopg.Connection[Any]):
             wanted = next(gen)
             while True:
                 ready = yield wanted
-                if not ready and time.monotonic() > end:
+                if ready & Ready.R and not is_cancelled:
+                    end = time.monotonic() + self.answer_seconds
+                elif time.monotonic() > end:
                     if is_cancelled:
                         self.close()
                         raise psycopg.OperationalError("the server does not answer")
@@ -72,8 +75,7 @@ class _Connection(psycopg.Connection[Any]):
                         self.cancel_safe(timeout=_CANCEL_SECONDS)
                 wanted = gen.send(ready)
         except StopIteration as ended:
-            result: _T = ended.value
-            return result
+            return cast("_T", ended.value)
 
 
 class PostgresConnection:

@@ -145,7 +145,7 @@ class Leases:
                 wanted |= call.names
                 holding.append(call)
         try:
-            taken = self._change(freed, wanted)
+            taken = self._change(freed, wanted) if freed or wanted else set[str]()
         except EscrowctlError as error:
             for call in calls:
                 call.is_held.set_exception(error)

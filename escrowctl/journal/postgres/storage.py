@@ -57,7 +57,7 @@ _UNCERTAIN_CLASSES = ("08", "57", "58", "XX")
 """Classes of errors after which a COMMIT may have been carried out all the same: of the connection, the operator and
 the system (postgresql.org/docs/current/errcodes-appendix.html). All others say that it was not."""
 
-_LOOK_SECONDS, _LOOK_WAIT_SECONDS = 20, 0.5
+_LOOK_SECONDS, _LOOK_WAIT_SECONDS = 30, 0.5
 
 
 class PostgresStorage(TableStorage):

@@ -52,13 +52,13 @@ class Served:
 def call(
     connection: http.client.HTTPConnection, key: str, method: str, path: str, body: str | None = None, **headers: str
 ) -> tuple[int, Any]:
-    """Make one call; the reply is JSON."""
+    """Make one call; the reply is JSON, or empty."""
     given = {"Authorization": f"Bearer {key}", **headers}
     if body is not None:
         given["Content-Type"] = "application/json"
     connection.request(method, path, body=body, headers=given)
     answer = connection.getresponse()
-    return answer.status, json.loads(answer.read())
+    return answer.status, json.loads(answer.read() or "null")
 
 
 @contextlib.contextmanager

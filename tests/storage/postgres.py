@@ -20,6 +20,7 @@ import pytest
 from escrowctl.journal.postgres.leases import Leases
 from escrowctl.journal.postgres.place import PostgresPlace
 from escrowctl.journal.postgres.storage import PostgresStorage
+from escrowctl.journal.sqlite.storage import SqliteStorage
 from escrowctl.journal.storage import Storage
 from escrowctl.journal.tables.transaction import TableTransaction
 from escrowctl.journal_url import JournalUrl, parse_journal_url
@@ -177,7 +178,9 @@ class TestPlace(ClockedPlace):
         super().__init__(parse_journal_url(f"{server.journals_url}?journal={name}"), folder)
 
     def open(self, *, now: Clock, reading: bool) -> tuple[Storage, Leases]:
-        if not (reading or self.exists):
+        if reading and not self.exists:
+            return SqliteStorage.open(self.folder / "none", now=now, reading=True), Leases(self.url)
+        if not self.exists:
             self.create(None)
         return super().open(now=now, reading=reading)
 

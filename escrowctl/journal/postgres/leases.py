@@ -146,7 +146,7 @@ class Leases:
                 holding.append(call)
         try:
             taken = self._change(freed, wanted) if freed or wanted else set[str]()
-        except EscrowctlError as error:
+        except Exception as error:  # noqa: BLE001 - the threads that wait must hear of it
             for call in calls:
                 call.is_held.set_exception(error)
             return

@@ -25,7 +25,7 @@ from escrowctl.journal.served import ServedJournal
 from escrowctl.runtime import timestamp
 
 _MAX_WAIT = 0.1
-_LOOK_SECONDS = 0.3
+_LOOK_SECONDS = 0.1
 """Seconds between two looks at what the other claimants have done."""
 _COUNT_SECONDS = 1.0
 """Seconds between two moments when a claimant that is not alone stores how many rows it has ended."""

@@ -8,18 +8,17 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from e2e.script import SECONDS, Program, clean_environment
+from e2e.script import SECONDS, Program
 from faults.seeds import draw_seed
-from wire_server import Seen, serving
+from wire_server import Seen
 
 from batch.conftest import WriteRows
 from batch.services import Answer, BatchService
-from batch.test_kills import audit, prepare
+from batch.test_kills import audit, served
 from escrowctl.commands.batch.further import follow_parent
 from escrowctl.errors import ErrorCode
 
@@ -43,15 +42,6 @@ class Senders:
         self.moments.append(time.monotonic())
         time.sleep(self._seconds)
         return self._answer(number, seen)
-
-
-@contextmanager
-def served(tmp_path: Path, answer: Answer, *lines: str) -> Iterator[tuple[BatchService, Program]]:
-    service = BatchService(answer)
-    with serving(service.behave) as server:
-        program = Program(clean_environment(tmp_path / "home"))
-        prepare(program.config, server.base_url, *lines)
-        yield service, program
 
 
 def begin(program: Program, service: BatchService, *words: str, after: int) -> "subprocess.Popen[str]":
@@ -259,7 +249,7 @@ def test_harness_notices_a_process_that_ignores_the_marks(tmp_path: Path, rows: 
         "Commit.find_duplicates = lambda self, *a, **k: []\n"
         "main(sys.argv[1:])\n"
     )
-    with served(tmp_path, Senders(0.02)) as (service, program):
+    with served(tmp_path, Senders(0.03)) as (service, program):
         first = begin(program, service, "batch", "create", str(rows(600)), *RUN, after=10)
         environment = dict(program.environ)
         subprocess.run([sys.executable, str(broken), *WORK], env=environment, capture_output=True, check=False)

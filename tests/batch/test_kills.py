@@ -5,6 +5,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ from faults.seeds import draw_seed
 from wire_server import Seen, serving
 
 from batch.conftest import WriteRows
-from batch.services import BatchService
+from batch.services import Answer, BatchService, as_usual
 
 pytestmark = pytest.mark.slow
 
@@ -32,8 +34,9 @@ timeout = 5
 class Chaos:
     """Answers mostly as usual; some writes are refused, throttled, failed after they were done, or dropped."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, refuses: bool = True) -> None:
         self._chance = random.Random(seed)
+        self._refused = "422 Unprocessable" if refuses else ""
         self.is_calm = False
 
     def __call__(self, _number: int, _seen: Seen) -> str | None:
@@ -44,14 +47,21 @@ class Chaos:
             return None
         if drawn < 0.06:
             return "500 Internal Server Error"
-        return "422 Unprocessable" if drawn < 0.08 else "429 Too Many Requests" if drawn < 0.1 else ""
+        return self._refused if drawn < 0.08 else "429 Too Many Requests" if drawn < 0.1 else ""
 
 
-def prepare(home: Path, url: str, *lines: str) -> None:
-    home.mkdir(parents=True, mode=0o700, exist_ok=True)
-    (home / "config.toml").write_text("\n".join([PROFILE.format(url=url), *lines]))
-    (home / "a.key").write_text(KEY)
-    (home / "a.key").chmod(0o600)
+@contextmanager
+def served(
+    tmp_path: Path, answer: Answer = as_usual, *lines: str, deduplicates: bool = False
+) -> Iterator[tuple[BatchService, Program]]:
+    service = BatchService(answer, deduplicates=deduplicates)
+    with serving(service.behave) as server:
+        program = Program(clean_environment(tmp_path / "home"))
+        program.config.mkdir(parents=True, mode=0o700)
+        (program.config / "config.toml").write_text("\n".join([PROFILE.format(url=server.base_url), *lines]))
+        (program.config / "a.key").write_text(KEY)
+        (program.config / "a.key").chmod(0o600)
+        yield service, program
 
 
 def kill_at_random(program: Program, words: tuple[str, ...], chance: random.Random, service: BatchService) -> int:
@@ -114,10 +124,7 @@ def finish(program: Program, first: tuple[str, ...], tries: int = 30) -> None:
 def test_creates_killed_at_random(tmp_path: Path, rows: WriteRows, rows_: int, kills: int) -> None:
     seed = draw_seed()
     chance, chaos = random.Random(seed), Chaos(seed)
-    service = BatchService(chaos)
-    with serving(service.behave) as server:
-        program = Program(clean_environment(tmp_path / "home"))
-        prepare(program.config, server.base_url)
+    with served(tmp_path, chaos) as (service, program):
         first = ("batch", "create", str(rows(rows_)), *RUN)
 
         killed = run_with_kills(program, service, first, rows=rows_, kills=kills, chance=chance)
@@ -138,12 +145,9 @@ def test_releases_of_a_service_that_deduplicates_end_done_once(
     tmp_path: Path, rows: WriteRows, rows_: int, kills: int
 ) -> None:
     seed = draw_seed()
-    chance, chaos = random.Random(seed), Chaos(seed)
-    service = BatchService(lambda number, seen: unrefused(chaos(number, seen)), deduplicates=True)
+    chance, chaos = random.Random(seed), Chaos(seed, refuses=False)
     ids = [f"tx_{number}" for number in range(1, rows_ + 1)]
-    with serving(service.behave) as server:
-        program = Program(clean_environment(tmp_path / "home"))
-        prepare(program.config, server.base_url, 'idempotency = "header"')
+    with served(tmp_path, chaos, 'idempotency = "header"', deduplicates=True) as (service, program):
         first = ("batch", "release", str(rows(text="id\n" + "\n".join(ids) + "\n")), *RUN)
 
         killed = run_with_kills(program, service, first, rows=rows_, kills=kills, chance=chance)
@@ -156,17 +160,9 @@ def test_releases_of_a_service_that_deduplicates_end_done_once(
     assert service.applied == dict.fromkeys(ids, 1)
 
 
-def unrefused(answer: str | None) -> str | None:
-    """Return an answer that is no refusal for good: such a row would end failed."""
-    return "" if answer is not None and answer.startswith("422") else answer
-
-
 def test_harness_notices_a_run_that_sends_again(tmp_path: Path, rows: WriteRows) -> None:
     """The same audit, with a batch whose rows go out again under new keys."""
-    service = BatchService()
-    with serving(service.behave) as server:
-        program = Program(clean_environment(tmp_path / "home"))
-        prepare(program.config, server.base_url)
+    with served(tmp_path) as (service, program):
         program.run("batch", "create", str(rows(5)), *RUN)
         broken = Path(tmp_path) / "broken.py"
         broken.write_text(

@@ -12,7 +12,7 @@ from wire_server import Seen
 
 from batch.conftest import Clock, Start, WriteRows, counts_of, open_elsewhere
 from batch.services import as_usual
-from batch.test_claimants import served
+from batch.test_kills import served
 
 RUN = ("--yes", "--json")
 

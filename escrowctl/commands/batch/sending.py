@@ -161,16 +161,18 @@ def work(
     service = session.service._replace(caps=caps)
     require_same_service(batch, service)
     require_same_account(batch, service)
-    sums, _ = sum_unsent(session.journal, batch, service, is_running=True)
-    count = sum(one.rows for one in sums.values())
-    options = SendOptions(yes, concurrency=concurrency)
-    lines = [f"{batch.name}, another process sends it; left: {count_rows(count)}", *format_sums(sums, count_rows)]
-    if _confirm_run(session, options, batch, sums, lines):
-        shared = SharedRun(session.journal, batch, service, session.runtime)
-        with session.signals.held():
-            shared.join()
-            children = Children(follow_parent() if child else session.signals.take_pending)
-            _send_rows(session, shared, options, max(1, count), children)
+    options, count = SendOptions(yes, concurrency=concurrency), batch.rows
+    if not child:  # its parent has asked, and reports
+        sums, _ = sum_unsent(session.journal, batch, service, is_running=True)
+        count = sum(one.rows for one in sums.values())
+        lines = [f"{batch.name}, another process sends it; left: {count_rows(count)}", *format_sums(sums, count_rows)]
+        if not _confirm_run(session, options, batch, sums, lines):
+            return
+    shared = SharedRun(session.journal, batch, service, session.runtime)
+    with session.signals.held():
+        shared.join()
+        children = Children(follow_parent() if child else session.signals.take_pending)
+        _send_rows(session, shared, options, max(1, count), children, reports=not child)
 
 
 def _start_or_resume(session: Session, kind: RowKind, file: str, options: SendOptions) -> None:
@@ -275,8 +277,10 @@ def _start_run(session: Session, batch: Batch, options: SendOptions, count: int)
         _send_rows(session, shared, options._replace(concurrency=size), count, children)
 
 
-def _send_rows(session: Session, shared: SharedRun, options: SendOptions, count: int, children: Children) -> None:
-    """Send the rows of a run. Show the outcomes of all rows of the batch. Raises the error of the run.
+def _send_rows(
+    session: Session, shared: SharedRun, options: SendOptions, count: int, children: Children, *, reports: bool = True
+) -> None:
+    """Send the rows of a run. If it `reports`, show the outcomes of all rows of the batch, and raise its error.
 
     `children` send rows too, and are awaited before the report.
     """
@@ -301,7 +305,7 @@ def _send_rows(session: Session, shared: SharedRun, options: SendOptions, count:
         except EscrowctlError as error:
             message = f"the reasons above, why rows were not sent, could not be stored: {error.message}"
             session.console.note("reasons_not_kept", message, important=True)
-        report = make_report(session, journal, batch)
+        report = make_report(session, journal, batch) if reports else None
     except RuntimeError as error:
         raise bad_value(f"--concurrency {options.concurrency}: {error}. Use a lower number.") from error
     except EscrowctlError as error:
@@ -310,7 +314,8 @@ def _send_rows(session: Session, shared: SharedRun, options: SendOptions, count:
         raise early_end_error(session, batch, run.counts, error, is_alone=not children.count) from error
     finally:
         session.console.erase()
-    report_run(session, report, options.results, halted=run.halts.reason, stopped=stopped)
+    if report is not None:
+        report_run(session, report, options.results, halted=run.halts.reason, stopped=stopped)
 
 
 def _require_under_caps(session: Session, kind: RowKind, sums: dict[str, Sum]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
+from functools import cache
 from typing import TYPE_CHECKING
 
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
@@ -70,6 +71,7 @@ class Commit(Questions):
     def __init__(self, transaction: Transaction, storage: Storage, locks: Locks) -> None:
         super().__init__(transaction, storage, locks)
         self.transaction = transaction
+        self._hold_sender = cache(locks.hold)  # one sender has many writes in a commit
 
     def begin_all(self, requests: Sequence[AttemptRequest]) -> list[Entry | EscrowctlError]:
         """Record intents. Return, for each, its entry in flight or, if it was sent before, the earlier entry.
@@ -159,7 +161,7 @@ class Commit(Questions):
     def _record_attempt(self, intent: Intent, earlier: Entry | None, *, request_id: str) -> Entry:
         """Record the next attempt of `earlier`, or the first attempt of a new entry, and return the entry."""
         # Lock before the commit: a process that can see the entry must see that its sender is running.
-        self._locks.hold(sender_lock(request_id))
+        self._hold_sender(sender_lock(request_id))
         if intent.batch is not None and intent.line is not None:
             self.transaction.remove_plan_row(intent.batch, intent.line)
         facts = facts_of_intent(intent, attempt=earlier.attempt + 1 if earlier else 1, request_id=request_id)

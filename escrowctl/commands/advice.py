@@ -42,13 +42,13 @@ _HINTS: Mapping[str, tuple[Hint, ...]] = {
     Reason.FILE_UNUSABLE: (Hint("ls -ld {folder}", "check that the folder exists and is writable"),),
     Reason.LOCKED: (Hint("repeat the command"),),
     Reason.NOT_CONNECTED: (
-        command("help journal", "check the server, the URL and the password (PGPASSWORD, ~/.pgpass)", bare=True),
+        command("help journal", "check server, URL (sslrootcert), and password (PGPASSWORD, ~/.pgpass)", bare=True),
     ),
     Reason.NOT_CREATED: (
         command("journal init --admin SERVICE", "if the URL's journal=NAME is right, to create it as an administrator"),
     ),
     Reason.NOT_IMPORTED: (command("journal import --own", "to add them"),),
-    Reason.NO_DRIVER: (Hint("pip install 'escrowctl[postgres]'", "to install it"),),
+    Reason.NO_DRIVER: (Hint("pip install 'psycopg[binary]'", "in the environment of this tool (or pipx inject)"),),
     Reason.OWN_UNUSABLE: (
         Hint("unset ESCROWCTL_JOURNAL", "to check or replace this machine's own journal first"),
         Hint("move {folder}/journal.* elsewhere; then journal import --own", "if the shared journal has its writes"),

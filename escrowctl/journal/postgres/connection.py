@@ -164,6 +164,8 @@ class PostgresConnection:
 def unusable_database(location: str, error: psycopg.Error) -> EscrowctlError:
     """Return the error for a journal whose database cannot be used, or refused a statement."""
     cause = error.diag.message_primary or next(iter(str(error).splitlines()), "") or type(error).__name__
+    if isinstance(error, psycopg.errors.QueryCanceled):
+        cause = "a statement took too long, and was cancelled"
     # Only libpq itself gives no state (SQLSTATE): it has no connection.
     return unusable(location, cause.rstrip("."), reason=Reason.NOT_CONNECTED if error.sqlstate is None else "")
 

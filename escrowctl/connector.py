@@ -56,8 +56,7 @@ class Connector:
         for name, value in (("--profile", options.profile), ("--base-url", options.base_url)):
             if value is not None:
                 raise bad_value(f"--sandbox and {name} contradict each other: leave one out.")
-        if options.timeout is not None:
-            check_timeout(options.timeout)
+        check_timeout(options.timeout)
         sandbox = self._find_or_open_sandbox()
         served_at = self._served.base_url if self._served else None
         return make_sandbox_service(options.timeout, identity=sandbox.identity, key=sandbox.key, served_at=served_at)

@@ -14,7 +14,6 @@ from escrowctl.errors import ErrorCode, EscrowctlError, Reason, not_sent
 from escrowctl.output.console import Console
 from escrowctl.runtime import Runtime
 
-_PAGE_SIZE = 500
 _MONEY_OPERATIONS = (CREATE_TRANSACTION.name, RELEASE_TRANSACTION.name)
 
 if TYPE_CHECKING:
@@ -103,7 +102,7 @@ class Journals:
             return
         from escrowctl.journal.model import POSSIBLE_STATES, Selection
 
-        money_writes = Selection(_PAGE_SIZE, states=POSSIBLE_STATES, operations=_MONEY_OPERATIONS)
+        money_writes = Selection(states=POSSIBLE_STATES, operations=_MONEY_OPERATIONS)
         with closing(self.open(reading=True)) as journal:
             if any(one.intent.goes_to_service(service.journal_names) for one in journal.select_all(money_writes)):
                 return
@@ -143,7 +142,7 @@ class Journals:
                 return
             # The newest that was written here, and the newest imported one: each may be in the shared one by itself.
             newest = dict[bool, Entry]()
-            for one in own.select_all(Selection(_PAGE_SIZE)):
+            for one in own.select_all(Selection()):
                 if one.intent.goes_to_service(service.journal_names):
                     newest.setdefault(one.origin is None, one)
         missing = [

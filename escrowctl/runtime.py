@@ -50,7 +50,7 @@ class Runtime:
         stdin: TextIO | None = None,
         stdout: TextIO | None = None,
         stderr: TextIO | None = None,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        now: Clock = lambda: datetime.now(UTC),
         monotonic: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
         new_uuid: Callable[[], str] = lambda: str(uuid.uuid4()),

@@ -300,7 +300,7 @@ def read_row(journal: Journal, row: PlanRow) -> RowContent:
 def list_again(journal: Journal, batch: Batch, service: Service) -> list[RowContent]:
     """Return the rows of a batch that were sent, and may be sent again, in order."""
     states = (State.NOT_SENT, State.NOT_APPLIED, State.REFUSED, *([State.UNKNOWN] if service.deduplicates else []))
-    entries = journal.select_all(Selection(_PAGE_SIZE, states=states, batch=batch.name))
+    entries = journal.select_all(Selection(states=states, batch=batch.name))
     return sorted([content_of(entry) for entry in entries if may_send_again(entry, service)], key=lambda one: one.line)
 
 

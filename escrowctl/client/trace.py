@@ -3,12 +3,12 @@
 import threading
 from collections import Counter
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from escrowctl.client.http import STARRED_KEY_HEADER, Exchange, Request, redact_headers
 from escrowctl.contract.json import Document, Reply, encode, read_reply
 from escrowctl.contract.redaction import hide_in_text, hide_private_values, hide_unknown_texts
-from escrowctl.runtime import timestamp
+from escrowctl.runtime import Clock, timestamp
 
 _MAX_BODY_CHARS = 64 * 1024
 
@@ -19,7 +19,7 @@ class Trace:
     `trace` is called with each line; `now` returns the current time.
     """
 
-    def __init__(self, trace: Callable[[str], None], *, with_bodies: bool, now: Callable[[], datetime]) -> None:
+    def __init__(self, trace: Callable[[str], None], *, with_bodies: bool, now: Clock) -> None:
         self._trace = trace
         self._with_bodies = with_bodies
         self._now = now

@@ -21,9 +21,6 @@ _RAW_CALLS = "call"
 OperationChoice = StrEnum("OperationChoice", [*(one.word for one in WRITES), _RAW_CALLS])  # type: ignore[misc]
 StateChoice = StrEnum("StateChoice", [*State, UNCONFIRMED])  # type: ignore[misc]
 
-PAGE_SIZE = 1000
-"""The number of entries read at a time."""
-
 StateOption = Annotated[
     StateChoice | None, typer.Option("--state", metavar="STATE", help=f"Only {', '.join(StateChoice)}.")
 ]
@@ -43,15 +40,7 @@ StatusOption = Annotated[
 
 
 def make_selection(
-    session: Session,
-    *,
-    page_size: int = PAGE_SIZE,
-    states: tuple[State, ...] = (),
-    operation: OperationChoice | None = None,
-    since: str | None,
-    until: str | None,
-    reference: str | None = None,
-    resource_id: str | None = None,
+    session: Session, *, operation: OperationChoice | None = None, since: str | None, until: str | None
 ) -> Selection:
     """Return the selection of entries for these options. Raises `BAD_VALUE` for a bad time or unknown profile."""
     now = session.runtime.now()
@@ -69,16 +58,7 @@ def make_selection(
     names = [one.name for one in WRITES if one.word == operation]
     if operation == _RAW_CALLS:
         names = [make_raw_operation(method, "").name for method in get_args(Method)]
-    return Selection(
-        page_size,
-        states=states,
-        profile=profile,
-        operations=tuple(names),
-        since=first,
-        until=end,
-        reference=reference,
-        resource_id=resource_id,
-    )
+    return Selection(profile=profile, operations=tuple(names), since=first, until=end)
 
 
 class Filters:

@@ -63,7 +63,7 @@ def list_settings(resolver: ServiceResolver) -> list[Setting]:
 
 def list_sandbox_settings(timeout: float | None) -> list[Setting]:
     """Return the settings of the built-in sandbox. `timeout` is from `--timeout`; all other settings are fixed."""
-    timeouts = (READ_TIMEOUT, WRITE_TIMEOUT) if timeout is None else (check_timeout(timeout),) * 2
+    timeouts = check_timeout(timeout) or READ_TIMEOUT, timeout or WRITE_TIMEOUT
     found: _FoundSettings = {
         "base_url": ("(in this process)", "--sandbox"),
         "api_key": (STARS, "the sandbox's own store"),

@@ -104,8 +104,8 @@ def read_environ_key(environ: Mapping[str, str]) -> FoundKey | None:
 class KnownKeys:
     """The API keys that one run knows. No message quotes them, and a key in the wrong place is refused.
 
-    Wrong places are the command line (`arguments`) and the variables that are not for keys. Iteration gives the
-    keys, then the suspects: values of variables that are not for keys, but look like secrets.
+    Wrong places are the command line (`arguments`) and the variables that are not for keys. The suspects are values
+    of variables that are not for keys, but look like secrets.
     """
 
     def __init__(self, arguments: Sequence[str], environ: Mapping[str, str]) -> None:
@@ -113,9 +113,6 @@ class KnownKeys:
         self._environ = environ
         self._keys: list[str] = []
         self._suspects = [value for name, value in environ.items() if _forbids_key(name) and _is_suspect(name, value)]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter((*self._keys, *self._suspects))
 
     def protect(self, key: Secret) -> None:
         """Add the key that this run uses, and forbid core dumps: they would contain the key. Raises EscrowctlError:
@@ -157,7 +154,7 @@ class KnownKeys:
 
     def star(self, value: JsonValue) -> JsonValue:
         """Return the value with stars in place of each known key and each suspect."""
-        for key in self:
+        for key in (*self._keys, *self._suspects):
             value = star_key_in_document(value, key)
         return value
 

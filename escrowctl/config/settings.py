@@ -358,14 +358,13 @@ class ServiceResolver:
 
     def find_timeouts(self, profile: "Profile | None") -> tuple[float, float]:
         """Return the seconds for one attempt of a read, and of a write."""
-        option = check_timeout(self.options.timeout) if self.options.timeout is not None else None
-        timeout = option or (profile.timeout if profile else None)
+        timeout = check_timeout(self.options.timeout) or (profile.timeout if profile else None)
         return timeout or READ_TIMEOUT, timeout or WRITE_TIMEOUT
 
 
-def check_timeout(seconds: float) -> float:
+def check_timeout(seconds: float | None) -> float | None:
     """Return `seconds`, the value of `--timeout`. Raises `ErrorCode.BAD_VALUE` for 0 or less, or over an hour."""
-    if not 0 < seconds <= MAX_TIMEOUT:
+    if seconds is not None and not 0 < seconds <= MAX_TIMEOUT:
         raise bad_value(f"--timeout {seconds:g} is out of range: above 0, at most {MAX_TIMEOUT:g} seconds.")
     return seconds
 

@@ -14,6 +14,7 @@ from escrowctl.config.service import Service
 from escrowctl.contract.operations import API_PREFIXES, LIST_TRANSACTIONS, LIST_WEBHOOKS, Operation
 from escrowctl.doctor.finding import Finding, Verdict
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, command
+from escrowctl.runtime import Clock
 
 _MAX_CLOCK_SKEW_SECONDS = 60
 _NO_API_STATUSES = (404, 405, 410, *REDIRECT_STATUSES)
@@ -46,10 +47,7 @@ SendProbe = Callable[[Service, Operation], Probe]
 
 
 def request_list(
-    open_reader: Callable[[Service], AbstractContextManager[Reader]],
-    now: Callable[[], datetime],
-    service: Service,
-    operation: Operation,
+    open_reader: Callable[[Service], AbstractContextManager[Reader]], now: Clock, service: Service, operation: Operation
 ) -> Probe:
     """Request a list and return the result. Its `exchange` is None if no reader could be opened."""
     exchange = error = None

@@ -16,7 +16,6 @@ from escrowctl.runtime import Clock
 if TYPE_CHECKING:
     from escrowctl.journal.postgres.place import PostgresPlace
 
-_PAGE_SIZE = 500
 _MAX_SHOWN_NAMES = 5
 _MAX_CHAIN_SECONDS = 0.5
 """The time limit for checking the chain of records. The data derived from them takes nine times as long."""
@@ -46,7 +45,7 @@ def check_journal(journal: Journal, monotonic: Callable[[], float]) -> Iterator[
         yield Finding("journal", Verdict.OK, described, hints)
     else:
         yield Finding("journal", Verdict.FAILED if place.is_shared else Verdict.SKIPPED, describe_missing(place))
-    names = [entry.name for entry in journal.select_all(Selection(_PAGE_SIZE, states=(State.UNKNOWN,)))]
+    names = [entry.name for entry in journal.select_all(Selection(states=(State.UNKNOWN,)))]
     if not names:
         yield Finding("unknown", Verdict.OK, "no write has an unknown outcome")
         return

@@ -8,8 +8,6 @@ from escrowctl.journal.fold import duplicate_keys, reference_keys
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import Entry, Selection, State
 
-_PAGE_SIZE = 500
-
 
 class DuplicatePair(NamedTuple):
     """Two done entries with the same id, reference or idempotency key. A value that they do not share is None."""
@@ -24,7 +22,7 @@ class DuplicatePair(NamedTuple):
 def list_duplicates(journal: Journal) -> list[DuplicatePair]:
     """Return all pairs of duplicates in a journal."""
     numbers: defaultdict[int, list[int]] = defaultdict(list)
-    for entry in journal.select_all(Selection(_PAGE_SIZE, states=(State.DONE,))):
+    for entry in journal.select_all(Selection(states=(State.DONE,))):
         for key in duplicate_keys(entry):
             numbers[key].append(entry.number)
     shared = [some for some in numbers.values() if len(some) > 1]

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from escrowctl.journal.signing_secrets import SigningSecrets
     from escrowctl.journal.storage import Closing, JournalPlace, Locks, PlanRow, Reading, Storage
 
+_PAGE_SIZE = 500
+
 
 class Journal:
     """One journal with its locks. `close` it, or let the process end: the locks end with the process.
@@ -258,14 +260,15 @@ class Journal:
         return list(islice(self.select_all(selection), selection.limit))
 
     def select_all(self, selection: Selection) -> Iterator[Entry]:
-        """Yield every entry that matches a selection, newest first. The selection's limit is only the page size.
+        """Yield every entry that matches a selection, newest first. The selection's limit only makes pages smaller.
 
         Each page is read completely before its entries are yielded: an open read would block writers.
         """
         before: int | None = None
         # An entry that is unknown now may still be stored as in flight.
         more = (State.IN_FLIGHT,) if State.UNKNOWN in selection.states else ()
-        stored = selection._replace(states=(*selection.states, *more))
+        size = min(selection.limit or _PAGE_SIZE, _PAGE_SIZE)
+        stored = selection._replace(limit=size, states=(*selection.states, *more))
         while page := self.storage.select(stored, before=before):
             for entry in page:
                 now = self._refresh(entry)

@@ -336,7 +336,7 @@ class Selection(NamedTuple):
     leaves out rows of a batch with a reference. `without_reference`: only entries without a reference.
     """
 
-    limit: int | None
+    limit: int | None = None
     states: tuple[State, ...] = ()
     profile: str | None = None
     operations: tuple[str, ...] = ()

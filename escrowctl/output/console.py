@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, TextIO
 
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, Invocation, OutputClosedError
 from escrowctl.output.plain import fold_line, render_csv, render_rows, safe
-from escrowctl.runtime import is_writable_now
+from escrowctl.runtime import Clock, is_writable_now
 
 # Formats are imported by the methods that use them: help and usage errors do not pay for them.
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from escrowctl.contract.json import JsonValue
     from escrowctl.options import SharedOptions
     from escrowctl.output.view import Listing, View
@@ -39,7 +37,7 @@ class Console:
         environ: Mapping[str, str],
         options: "SharedOptions",
         *,
-        now: "Callable[[], datetime]",
+        now: Clock,
         find_invocation: "Callable[[], Invocation]",
         star: "Callable[[JsonValue], JsonValue]",
     ) -> None:

@@ -54,8 +54,7 @@ class RehearsalApp:
         answer = self._make_answer(routed, fault)
         if operation is not None:
             answer = vary_answer(answer, operation, settings)
-        is_spoilt = fault is not None and fault.kind is FaultKind.BAD_JSON and answer.content is not None
-        body = b"{" + answer.body if is_spoilt else answer.body
+        body = b"{" + answer.body if fault and fault.kind is FaultKind.BAD_JSON else answer.body
         headers = [*answer.headers.items()]
         if answer.content is not None:
             headers += [("Content-Type", answer.content_type), ("Content-Length", str(len(body)))]

@@ -38,14 +38,7 @@ class Store:
     """
 
     def __init__(
-        self,
-        connection: sqlite3.Connection,
-        folder: Path,
-        *,
-        now: Callable[[], datetime],
-        identity: str,
-        key: str,
-        alone: bool,
+        self, connection: sqlite3.Connection, folder: Path, *, now: Callable[[], datetime], alone: bool
     ) -> None:
         self._connection = connection
         self.folder = folder
@@ -53,8 +46,7 @@ class Store:
         self._lock = threading.RLock()
         self._is_grouped = False
         self.machine_time = now
-        self.identity = identity
-        self.key = key
+        self.identity, self.key = map(str, connection.execute("SELECT identity, api_key FROM sandbox").fetchone())
 
     def sandbox_time(self, connection: sqlite3.Connection) -> str:
         """Return the sandbox's time as a timestamp. Call it inside a transaction."""
@@ -173,5 +165,4 @@ def _set_up(connection: sqlite3.Connection, path: Path, *, now: Callable[[], dat
     version = create_tables_once(connection, FORMAT, create)
     if version != FORMAT:
         raise unusable_file(path, f"its format is {version}, but this escrowctl reads format {FORMAT}", hint=_RESET)
-    identity, key = connection.execute("SELECT identity, api_key FROM sandbox").fetchone()
-    return Store(connection, path.parent, now=now, identity=identity, key=key, alone=alone)
+    return Store(connection, path.parent, now=now, alone=alone)

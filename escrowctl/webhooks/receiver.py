@@ -8,12 +8,11 @@ request is refused, because the sender of events is no browser. The answer to a 
 
 import contextlib
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
-from datetime import datetime
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from escrowctl.post_once import Target
-from escrowctl.runtime import timestamp
+from escrowctl.runtime import Clock, timestamp
 from escrowctl.webhooks.event import Event
 from escrowctl.webhooks.signing import Delivery, SignatureError, Verifier
 from escrowctl.webhooks.spool import NoRoomError, Spool
@@ -50,7 +49,7 @@ class Receiver:
         spool: Spool,
         verifier: Verifier,
         *,
-        now: Callable[[], datetime],
+        now: Clock,
         target: Target | None = None,
         forwards_unverified: bool = False,
     ) -> None:

@@ -63,6 +63,7 @@ SELECT number, id, headers, body, verified, received_at, coalesce(count, 1), EXI
 )
 FROM events LEFT JOIN arrivals ON arrivals.event = number
 """
+_WAITING = "FROM forwards JOIN events ON number = event WHERE target = ? AND state = ? AND service = ?"
 _FIND_OLD = """
 SELECT number FROM events WHERE received_at < ?
   AND NOT EXISTS (SELECT 1 FROM forwards WHERE event = number AND state <> ?)
@@ -139,11 +140,8 @@ class Spool:
 
     def find_next_waiting(self, target: str) -> WaitingEvent | None:
         """Return the oldest event that waits for a target, or None."""
-        row = self._db.execute(
-            "SELECT event, attempts, refusals FROM forwards JOIN events ON number = event"
-            " WHERE target = ? AND state = ? AND service = ? ORDER BY event LIMIT 1",
-            (target, ForwardState.WAITING, self._service),
-        ).fetchone()
+        values = (target, ForwardState.WAITING, self._service)
+        row = self._db.execute(f"SELECT event, attempts, refusals {_WAITING} ORDER BY event LIMIT 1", values).fetchone()
         return WaitingEvent(self._read_events("WHERE number = ?", row[0])[0], row[1], row[2]) if row else None
 
     def record_attempt(self, waiting: WaitingEvent, target: str, state: ForwardState) -> None:
@@ -153,11 +151,7 @@ class Spool:
 
     def count_waiting(self, target: str) -> int:
         """Return how many events wait for a target."""
-        found = self._db.execute(
-            "SELECT count(*) FROM forwards JOIN events ON number = event"
-            " WHERE target = ? AND state = ? AND service = ?",
-            (target, ForwardState.WAITING, self._service),
-        )
+        found = self._db.execute(f"SELECT count(*) {_WAITING}", (target, ForwardState.WAITING, self._service))
         return int(found.fetchone()[0])
 
     def find_by_name(self, name: str) -> list[Event]:

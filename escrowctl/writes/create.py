@@ -25,7 +25,6 @@ from escrowctl.writes.result import WriteResult, describe_differences, write_fai
 from escrowctl.writes.writer import Writer
 
 _MAX_POINTERS = 20
-_PAGE_SIZE = 100
 
 Report = Callable[[str], None]
 
@@ -114,7 +113,7 @@ def settle_by_reply(entry: Entry, writer: Writer, report: Report = lambda _: Non
 
 def find_creator(writer: Writer, entry: Entry, resource_id: str) -> Entry | None:
     """Return a second entry that created this id by the same operation. An escrow and an endpoint may share ids."""
-    return find_other_done_entry(writer, entry, Selection(_PAGE_SIZE, result_ids=(resource_id,)))
+    return find_other_done_entry(writer, entry, Selection(result_ids=(resource_id,)))
 
 
 def find_other_done_entry(writer: Writer, entry: Entry, selection: Selection) -> Entry | None:

@@ -19,7 +19,6 @@ Confirm = Callable[[str, KnownFields | None], bool]
 """Asks the operator to confirm a write, with the id and the record as read. Returns whether it asked, because that
 takes time. Raises EscrowctlError if the write is not confirmed."""
 
-_PAGE = 10
 _UNREADABLE_CODES = (ErrorCode.UNREADABLE_REPLY, ErrorCode.READ_FAILED, ErrorCode.FORBIDDEN)
 """Codes of a record that cannot be read. An API key may be allowed to write and not to read (`FORBIDDEN`)."""
 
@@ -108,7 +107,7 @@ def require_as_created(
     An amount or currency that `options` expect is not compared: `require_expected_money` compares it.
     """
     account = account_of(service)
-    selection = Selection(_PAGE, states=(State.DONE,), operations=(CREATE_TRANSACTION.name,), result_ids=(resource_id,))
+    selection = Selection(states=(State.DONE,), operations=(CREATE_TRANSACTION.name,), result_ids=(resource_id,))
     created = [
         entry
         for entry in journal.select_all(selection)

@@ -43,7 +43,6 @@ DECIDED_NOT_APPLIED = "not applied, recorded by an operator"
 
 _GENERATED_KEY_PATTERN = re.compile(UUID_PATTERN)
 _MAX_SHOWN_RECORDS = 5
-_PAGE_SIZE = 100
 
 Report = Callable[[str], None]
 
@@ -285,8 +284,7 @@ class EntryResolver:
 
     def _find_same_write(self, entry: Entry) -> Entry | None:
         """Return a second entry that is done and made the same change to the same record; None if there is none."""
-        selection = Selection(_PAGE_SIZE, resource_id=entry.intent.resource_id)
-        return find_other_done_entry(self._writer, entry, selection)
+        return find_other_done_entry(self._writer, entry, Selection(resource_id=entry.intent.resource_id))
 
     def _find_proof(self, entry: Entry) -> tuple[str | None, list[str]]:
         """Return a sentence that proves that a write was applied (None: no proof), and clauses that suggest it.

@@ -142,10 +142,9 @@ def switch(
         lines = [f"  {choice.profile_name}   {choice.mode}   {choice.origin}" for choice in choices]
         wanted = session.prompt.ask(*lines, "Type the name of the profile to use:")
     choice = resolver.choose_profile(wanted)
-    assert choice.profile_name is not None, "it was chosen by name"
-    ConfigEditor(resolver.config_path, session.runtime).set(("default_profile",), choice.profile_name)
-    session.remember_profiles(default=choice.profile_name)
-    message = f"the default profile is now {choice.profile_name} ({choice.mode}, {choice.origin})"
+    ConfigEditor(resolver.config_path, session.runtime).set(("default_profile",), wanted)
+    session.remember_profiles(default=wanted)
+    message = f"the default profile is now {wanted} ({choice.mode}, {choice.origin})"
     session.console.note("saved", message, label="saved")
     account.note_environment_overrides(session)
 

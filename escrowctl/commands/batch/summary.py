@@ -34,7 +34,6 @@ from escrowctl.runtime import describe_age
 from escrowctl.session import Session
 from escrowctl.writes.kinds import kind_of
 
-_PAGE_SIZE = 500
 _MAX_LINES, _MAX_REASONS = 5, 3
 _REASON_STATES = {
     Outcome.DONE: (State.DONE,),
@@ -279,4 +278,4 @@ def _list_reasons(journal: Journal, summary: Summary) -> Iterator[tuple[Outcome,
 
 
 def _select_entries(journal: Journal, batch: Batch, *states: State) -> Iterator[Entry]:
-    return journal.select_all(Selection(_PAGE_SIZE, states=states, batch=batch.name))
+    return journal.select_all(Selection(states=states, batch=batch.name))

@@ -46,15 +46,8 @@ def list_entries(
     shown_states = OPEN_STATES if unknown else (state,) if state is not None else ()
     journal = open_journal_to_read(session)
     stored_states = tuple(State.DONE if one == UNCONFIRMED else State(one) for one in shown_states)
-    selection = filters.make_selection(
-        session,
-        page_size=min(limit, filters.PAGE_SIZE),
-        states=stored_states,
-        operation=operation,
-        since=since,
-        until=until,
-        reference=reference,
-        resource_id=resource_id,
+    selection = filters.make_selection(session, operation=operation, since=since, until=until)._replace(
+        limit=limit, states=stored_states, reference=reference, resource_id=resource_id
     )
     pairs = list_duplicates(journal) if duplicates else []
     paired_numbers = {entry.number for pair in pairs for entry in (pair.first, pair.second)}

@@ -25,7 +25,6 @@ from escrowctl.output.plain import render_csv
 from escrowctl.output.view import View
 from escrowctl.session import Session, session_of
 
-_PAGE = 500
 _MAX_HEAD_CHARS = 4096
 _MAX_LINE_CHARS = 128 * 1024 * 1024
 
@@ -102,7 +101,7 @@ def export(
         document = {"journal_id": storage.journal_id, "sequence": last.sequence, "digest": last.digest}
         session.console.write_data(json.dumps(document))
     else:
-        rows = (view_entry(entry).row(CSV_COLUMNS) for entry in session.journal_to_read.select_all(Selection(_PAGE)))
+        rows = (view_entry(entry).row(CSV_COLUMNS) for entry in session.journal_to_read.select_all(Selection()))
         for line in render_csv(CSV_COLUMNS, rows) if session.options.csv else write_archive(storage, problems.append):
             session.console.write_data(line)
     if problems:

@@ -1,5 +1,7 @@
 """Calls that control the sandbox, for the `escrowctl sandbox` commands."""
 
+from contextlib import closing
+
 import typer
 
 from escrowctl.contract.json import JsonValue, encode
@@ -32,11 +34,8 @@ def call_sandbox(session: Session, method: str, path: str, body: JsonValue = Non
     content = encode(body).encode() if body is not None else None
     headers = make_headers(request_id=session.runtime.new_uuid(), has_body=content is not None)
     request = Request(method, service.make_url(path), headers, content)
-    connection = session.connector.make_opener(service)()
-    try:
+    with closing(session.connector.make_opener(service)()) as connection:
         exchange = connection.exchange(request, evidence=Evidence(), seconds=service.read_timeout, limit=MAX_LIST_BYTES)
-    finally:
-        connection.close()
     answer = exchange.answer
     if answer is None:
         raise EscrowctlError(ErrorCode.NO_CONNECTION, f"the sandbox did not answer: {exchange.fault}.")

@@ -12,7 +12,6 @@ from escrowctl.contract.operations import DEFAULT_API_PREFIX
 from escrowctl.errors import ErrorCode, ExitCode
 from escrowctl.options import PortOption, ReadyFileOption, YesOption
 from escrowctl.output.view import View
-from escrowctl.session import Session
 
 
 def serve(
@@ -89,7 +88,22 @@ def status(context: typer.Context) -> None:
       escrowctl sandbox status
       escrowctl sandbox status --json
     """
-    _show_status(sandbox_session(context))
+    session = sandbox_session(context)
+    from escrowctl.sandbox.ownership import find_server  # noqa: PLC0415 - help does not need it
+
+    found = call_sandbox(session, "GET", "/sandbox/status")
+    folder = session.journals.sandbox_folder
+    served = find_server(folder)
+    base_url, pid = (served.base_url, served.pid) if served else (None, None)
+    document = {"store": str(folder), "served_at": base_url, "pid": pid, **found}
+    # The keys are the names of `sandbox set`: fault.create, variant.prefix.
+    shown = {name: value for name, value in document.items() if name != "settings"}
+    settings = found["settings"]
+    assert isinstance(settings, dict), "the sandbox's own document"
+    for kind in ("fault", "variant"):
+        if one := {name.partition(".")[2]: value for name, value in settings.items() if name.startswith(kind)}:
+            shown[kind] = as_json(one)
+    session.show(View(as_json(document), str(found["identity"]), as_json(shown)))
 
 
 def reset(
@@ -120,22 +134,4 @@ def reset(
         reset_sandbox(session.journals.sandbox_folder, now=session.runtime.now, seed=seed)
         message = "the sandbox is empty now and has a new identity and a new API key"
         session.console.note("reset", message, label="sandbox")
-        _show_status(session)
-
-
-def _show_status(session: Session) -> None:
-    from escrowctl.sandbox.ownership import find_server  # noqa: PLC0415 - help does not need it
-
-    found = call_sandbox(session, "GET", "/sandbox/status")
-    folder = session.journals.sandbox_folder
-    served = find_server(folder)
-    base_url, pid = (served.base_url, served.pid) if served else (None, None)
-    document = {"store": str(folder), "served_at": base_url, "pid": pid, **found}
-    # The keys are the names of `sandbox set`: fault.create, variant.prefix.
-    shown = {name: value for name, value in document.items() if name != "settings"}
-    settings = found["settings"]
-    assert isinstance(settings, dict), "the sandbox's own document"
-    for kind in ("fault", "variant"):
-        if one := {name.partition(".")[2]: value for name, value in settings.items() if name.startswith(kind)}:
-            shown[kind] = as_json(one)
-    session.show(View(as_json(document), str(found["identity"]), as_json(shown)))
+        status(context)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from escrowctl.commands.filters import PAGE_SIZE, Filters, ReferenceOption, SinceOption, StatusOption
+from escrowctl.commands.filters import Filters, ReferenceOption, SinceOption, StatusOption
 from escrowctl.commands.tx.register import list_own_entries, show_register
 from escrowctl.contract.operations import CREATE_TRANSACTION, LIST_TRANSACTIONS
 from escrowctl.contract.pages import find_next_page
@@ -75,7 +75,7 @@ def _read_filtered(session: Session, filters: Filters, limit: int | None, *, all
     field = session.service.reference_field
     created_ids = frozenset[str]()
     if filters.reference is not None:
-        selection = Selection(PAGE_SIZE, operations=(CREATE_TRANSACTION.name,), reference=filters.reference)
+        selection = Selection(operations=(CREATE_TRANSACTION.name,), reference=filters.reference)
         created_ids = frozenset(one.settlement.result_id or "" for one in list_own_entries(session, selection))
 
     def passes(record: Record) -> bool:

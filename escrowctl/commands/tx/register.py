@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import NamedTuple
 
-from escrowctl.commands.filters import PAGE_SIZE, Filters
+from escrowctl.commands.filters import Filters
 from escrowctl.commands.rows import ESCROW_COLUMNS, make_cells, open_journal_to_read
 from escrowctl.commands.sums import describe_escrow_count
 from escrowctl.commands.times import parse_duration
@@ -139,7 +139,7 @@ def _list_escrows(session: Session) -> list[Escrow]:
     operations = (CREATE_TRANSACTION.name, *(one.name for one in WRITES if one.is_once_only))
     # The newest write of each operation, by escrow.
     writes: dict[str, dict[str, Entry]] = {}
-    for entry in list_own_entries(session, Selection(PAGE_SIZE, states=POSSIBLE_STATES, operations=operations)):
+    for entry in list_own_entries(session, Selection(states=POSSIBLE_STATES, operations=operations)):
         writes.setdefault(entry.record_id or f" {entry.name}", {}).setdefault(entry.intent.operation, entry)
     service, escrows = session.service, []
     account = account_of(service)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import datetime
 from typing import Any, NamedTuple
 
 from escrowctl.journal.postgres.connection import PostgresConnection
+from escrowctl.runtime import Clock
 
 _QUERY = """
 SELECT current_setting('server_version') AS version, current_user AS writer, clock_timestamp() AS clock,
@@ -28,7 +27,7 @@ class Health(NamedTuple):
     may_add: bool
 
 
-def examine(database: PostgresConnection, now: Callable[[], datetime]) -> Health:
+def examine(database: PostgresConnection, now: Clock) -> Health:
     """Ask the database of a journal about itself. Raises psycopg's errors."""
     cursor = database.execute(_QUERY)
     found: dict[str, Any] = dict(zip([one.name for one in cursor.description or ()], cursor.fetchall()[0], strict=True))

@@ -176,8 +176,5 @@ def keep_port(port: int = 0) -> socket.socket:
 @contextlib.contextmanager
 def serving(behave: Behave) -> Iterator[WireServer]:
     """Run a server for the length of the block."""
-    server = WireServer(behave)
-    try:
+    with contextlib.closing(WireServer(behave)) as server:
         yield server
-    finally:
-        server.close()

@@ -246,6 +246,8 @@ def test_ci_job_without_a_history_or_a_released_status_is_warned(profile: Profil
     assert (in_ci.code, check(in_ci, "history")["verdict"]) == (0, "warning")
     assert "journal init" in check(in_ci, "history")["hint"]
     assert (elsewhere.code, checks(elsewhere)["released"], "history" in checks(elsewhere)) == (0, "warning", False)
+    profile('mode = "test"', behave=service())
+    assert "history" not in checks(run("doctor", environ={"CI": "true"}))
 
 
 @pytest.mark.parametrize(("seconds", "verdict"), [(45, "ok"), (-90, "warning")])

@@ -91,6 +91,9 @@ def test_closed_journal_refuses_every_write_and_names_its_successor(
     assert [(result.code, new["journal_id"] in result.error["message"]) for result in results] == [(17, True)] * 5
     assert [run("journal", word).code for word in ("list", "verify", "export")] == [0, 0, 0]
     assert len(server.writes) == 2
+    forged = f"UPDATE records SET facts = replace(facts, '{new['journal_id']}', 'another') WHERE kind = 'closing'"
+    rows_of(state / "journal.db", forged)
+    assert "another" not in run("journal", "verify", "--json").error["message"]
 
 
 UNREADABLE: dict[str, tuple[Spoil, int]] = {

@@ -4,19 +4,17 @@ import stat
 from pathlib import Path
 
 import pytest
+from cli.replies import CREATE, HELD
 from conftest import KEY, Serve
 from wire_server import WireServer, answering, hang_up, http_reply
 
 from e2e.script import Program, clean_environment
 
-CREATED = b'{"id":"tx_1","status":"held","amount":100,"currency":"USD"}'
-CREATE = ("tx", "create", "--amount", "100", "--currency", "USD")
-
 
 @pytest.fixture
 def server(serve: Serve) -> WireServer:
     """A server that makes every escrow tx_1."""
-    return serve(answering(http_reply("200 OK", CREATED)))
+    return serve(answering(http_reply("200 OK", HELD)))
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ import json
 import ssl
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 from conftest import KEY, Result, Run
 from wire_server import WireServer
 
-from faults.misbehaving_service import MisbehavingServer, misbehaving, record
+from faults.misbehaving_service import MisbehavingServer, record
 from faults.service_faults import NEVER_SENT, NO_BODY, WRITES, Reply, Row
 
 HOST = "escrow.test"
@@ -102,7 +103,7 @@ class CaseRunner:
 
     def run_case(self, row: Row, command: Command, *, expected: int, tunnel: bool = False) -> None:
         """Run the command against the row, and collect everything that is wrong with its result."""
-        with misbehaving(self.make_server(row, command, tunnel=tunnel)) as server:
+        with closing(self.make_server(row, command, tunnel=tunnel)) as server:
             result = self.run_against(server, row, command, tunnel=tunnel)
         self.check(row, command, result, expected)
         unread = server.unread if command.writes else 0
@@ -113,7 +114,7 @@ class CaseRunner:
     def run_case_at_proxy(self, row: Row, command: Command, *, expected: int) -> None:
         """The same with a proxy that misbehaves before there is a tunnel."""
         server = MisbehavingServer(row.misbehave, command.right, at_proxy=row.misbehave)
-        with misbehaving(server):
+        with closing(server):
             result = self.run_against(server, row, command, tunnel=True)
         self.check(row, command, result, expected)
         tries = row.tries if command.writes else 3

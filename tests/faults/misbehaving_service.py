@@ -11,7 +11,7 @@ import socket
 import ssl
 import struct
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
@@ -189,12 +189,3 @@ def record(target: str) -> bytes:
     """Return the record, as held, of the transaction that a target names."""
     named = target.removesuffix("/release").rpartition("/")[2]
     return b'{"id":"%s","status":"held","amount":100,"currency":"USD"}' % named.encode()
-
-
-@contextlib.contextmanager
-def misbehaving(server: MisbehavingServer) -> Iterator[MisbehavingServer]:
-    """Close the server at the end of the block."""
-    try:
-        yield server
-    finally:
-        server.close()

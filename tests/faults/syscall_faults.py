@@ -3,7 +3,7 @@
 import shutil
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -85,7 +85,5 @@ def faulted_command(folder: Path, verb: str, *, variant: str | None = None) -> I
     """Break into `create` (the home is fresh, the journal is made) or `release` (the journal has an entry)."""
     line, entry_text = CREATE if verb == "create" else RELEASE
     command = FaultedCommand(folder, draw_seed(), line, entry_text, used=verb == "release", variant=variant)
-    try:
+    with closing(command):
         yield command
-    finally:
-        command.close()

@@ -37,10 +37,8 @@ def disk(tmp_path: Path) -> Iterator[Disk]:
 def harness(disk: Disk, tmp_path: Path) -> Iterator[Harness]:
     made = Harness(tmp_path / "template", draw_seed())
     made.measure()
-    try:
-        yield made
-    finally:
-        made.close()
+    yield made
+    made.close()
 
 
 def fill_to(levels: list[tuple[int, bool, str]], disk: Disk, harness: Harness) -> None:

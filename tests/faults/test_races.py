@@ -95,10 +95,8 @@ def races(folder: Path, through: Course, starter: Starter) -> Iterator[Races]:
         run = Races(folder, draw_seed(), through, starter)
     except OSError as error:
         pytest.skip(f"the fake service cannot listen on port {through.ports[0]}: {error}")
-    try:
+    with contextlib.closing(run):
         yield run
-    finally:
-        run.close()
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from conftest import KEY, Run
 from escrowctl.contract import record as contract_record
 from faults import reply_fuzz, reply_variants
 from faults.kills import code_of
-from faults.misbehaving_service import Connection, Misbehave, MisbehavingServer, misbehaving
+from faults.misbehaving_service import Connection, Misbehave, MisbehavingServer
 from faults.mutated_replies import reply_of
 from faults.peak_memory import measure
 from faults.seeds import draw_seed
@@ -74,7 +75,7 @@ def test_commands_end_as_judged_for_mutated_replies(run: Run, count: int) -> Non
         line = tuple(word.replace("{}", str(number + 1)) for word in chance.choice(LINES))
         output_options = chance.choice((("--json",), (), ("--debug",), ("-v", "--json")))
         server = MisbehavingServer(lambda connection, data=data: connection.send(data), b"")  # type: ignore[misc] # bound for B023
-        with misbehaving(server):
+        with closing(server):
             environ = {"ESCROWCTL_BASE_URL": f"http://127.0.0.1:{server.port}", "ESCROWCTL_API_KEY": KEY}
             result = run(*line, *output_options, environ=environ, terminal=chance.random() < 0.5)
         said = result.out + result.err
@@ -115,7 +116,7 @@ def test_fuzz_passes_with_the_unbroken_program() -> None:
 @pytest.mark.parametrize("output_options", ["--json", "--debug"])
 def test_key_in_a_fuzzed_reply_is_neither_shown_nor_stored(output_options: str, run: Run, home: Path) -> None:
     echo = f"HTTP/1.1 200 OK\r\nX-Your-Authorization : Bearer {KEY}\r\n\r\n".encode()
-    with misbehaving(MisbehavingServer(sends(echo), b"")) as server:
+    with closing(MisbehavingServer(sends(echo), b"")) as server:
         environ = {"ESCROWCTL_BASE_URL": f"http://127.0.0.1:{server.port}", "ESCROWCTL_API_KEY": KEY}
         result = run(*CREATE, output_options, environ=environ)
 
@@ -170,7 +171,7 @@ def run_against(behave: Misbehave, home: Path, *line: str, variant: str | None =
             begun.append(time.monotonic())
             ended.set()
 
-    with misbehaving(MisbehavingServer(timed, b"")) as server:
+    with closing(MisbehavingServer(timed, b"")) as server:
         environ = {
             "PATH": os.defpath,
             "HOME": str(home),

@@ -8,7 +8,7 @@ import random
 import socket
 import ssl
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from wire_server import Seen, WireServer, answering, http_reply, serving
 
 from faults import reply_variants
 from faults.case_runner import HOST, LINES, READING, Answers, Application, CaseRunner, Command, faults_of
-from faults.misbehaving_service import Connection, MisbehavingServer, misbehaving, record
+from faults.misbehaving_service import Connection, MisbehavingServer, record
 from faults.proxy_faults import AT_THE_PROXY, reset_tunnel
 from faults.seeds import draw_seed
 from faults.service_faults import (
@@ -108,7 +108,7 @@ def test_fault_table_has_enough_rows() -> None:
 @pytest.mark.parametrize("command", LINES.values(), ids=LINES)
 def test_closed_port_is_sent_nothing(command: Command, case_runner: CaseRunner) -> None:
     row = Row("refused", Connection.reset, NEVER_SENT)
-    with misbehaving(case_runner.make_server(row, command, tunnel=False)) as server:
+    with closing(case_runner.make_server(row, command, tunnel=False)) as server:
         pass  # closed again: the port refuses
     case_runner.check(row, command, case_runner.run_against(server, row, command, tunnel=False), NEVER_SENT[0])
     case_runner.finish()
@@ -189,7 +189,7 @@ def test_a_proxy_that_makes_no_tunnel_is_no_service(row: Row, case_runner: CaseR
 @pytest.mark.parametrize("name", ["create", "get"])
 def test_a_tunnel_that_was_reset_leaves_room_for_another_try(name: str, case_runner: CaseRunner) -> None:
     command = LINES[name]
-    with misbehaving(MisbehavingServer(reset_tunnel, command.right, at_proxy=reset_tunnel)) as server:
+    with closing(MisbehavingServer(reset_tunnel, command.right, at_proxy=reset_tunnel)) as server:
         row = Row("a tunnel that is reset", reset_tunnel, NEVER_SENT, tries=3)
         result = case_runner.run_against(server, row, command, tunnel=True, timeout="1")
 

@@ -3,6 +3,7 @@
 import itertools
 import socket
 import ssl
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from conftest import Run
 from wire_server import Seen, http_reply, say_nothing, serving
 
 from faults.canary import KEYS, LINES, RECORD
-from faults.misbehaving_service import Connection, MisbehavingServer, misbehaving
+from faults.misbehaving_service import Connection, MisbehavingServer
 
 
 @dataclass
@@ -94,7 +95,6 @@ def test_the_key_goes_to_its_origin_and_nowhere_else(run: Run, home: Path, place
             assert origin.seen == []
         else:
             assert {seen.header("Authorization") for seen in origin.seen} == {f"Bearer {KEYS[0]}"}
-        assert [seen for seen in beyond.seen if KEYS[0] in str(seen)] == []
         assert beyond.seen == []
 
 
@@ -136,7 +136,7 @@ def bundle(tmp_path: Path) -> tuple[trustme.CA, Path]:
 def test_a_proxy_sees_no_key_of_an_https_origin(run: Run, bundle: tuple[trustme.CA, Path], proxy: str) -> None:
     authority, path = bundle
     server = MisbehavingServer(answer, b"", tunnel=tunnel_to(authority, HOST))
-    with misbehaving(server):
+    with closing(server):
         codes = ask_through(run, server, path, proxy)
 
     assert codes == [0, 0, 10]  # the record is no list
@@ -152,7 +152,7 @@ def test_proxy_that_answers_for_an_https_origin_gets_no_key(
     authority, path = bundle
     tls = tunnel_to(authority, "other.test") if stranger == "another name" else tunnel_to(trustme.CA(), HOST)
     server = MisbehavingServer(answer, b"", tunnel=tls)
-    with misbehaving(server):
+    with closing(server):
         codes = ask_through(run, server, path, "http://127.0.0.1:PORT")
 
     assert codes == [11, 11, 11]

@@ -11,11 +11,13 @@ from typing import Any
 
 import httpx
 import pytest
-from e2e.script import Program, clean_environment
+from e2e.conftest import program
 
 from escrowctl.sandbox.ledger import Balance, calculate_balances
 from escrowctl.sandbox.service import Sandbox, open_sandbox
 from sandbox.racer import client_of
+
+__all__ = ["program"]
 
 RACER = Path(__file__).with_name("racer.py")
 
@@ -71,12 +73,6 @@ def time() -> Time:
 def folder(tmp_path: Path) -> Path:
     """The folder of the sandbox; it does not exist yet."""
     return tmp_path / "state" / "sandbox"
-
-
-@pytest.fixture
-def program(tmp_path: Path) -> Program:
-    """The installed script with a fresh home."""
-    return Program(clean_environment(tmp_path / "home"))
 
 
 @pytest.fixture

@@ -89,11 +89,8 @@ def serving_here(home: Path, **settings: str) -> Iterator[ServedSandbox]:
     server = LoopbackServer(0)
     served = ServedSandbox(server.base_url, sandbox.key, sandbox.identity, os.getpid())
     assert sandbox.claim is not None, "it was opened with one"
-    try:
-        with announce_server(sandbox.claim, served), _running(server, sandbox):
-            yield served
-    finally:
-        sandbox.close()
+    with contextlib.closing(sandbox), announce_server(sandbox.claim, served), _running(server, sandbox):
+        yield served
 
 
 @contextlib.contextmanager

@@ -16,10 +16,10 @@ class CountingDatabase:
     def __init__(self, path: Path) -> None:
         self.connection = sqlite3.connect(path, isolation_level=None)
         self.connection.execute("CREATE TABLE items (name TEXT UNIQUE)")
-        named = {"now": datetime.now, "identity": "", "key": "", "alone": True}
-        self.store = Store(self, path.parent, **named)  # type: ignore[arg-type] # it replaces the connection
+        self.connection.execute("CREATE TABLE sandbox AS SELECT '' AS identity, '' AS api_key")
         self.committed = 0
         self.fail = False
+        self.store = Store(self, path.parent, now=datetime.now, alone=True)  # type: ignore[arg-type] # the connection
 
     @property
     def in_transaction(self) -> bool:

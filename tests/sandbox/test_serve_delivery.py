@@ -38,7 +38,6 @@ def test_server_delivers_in_the_background_and_ends_while_a_receiver_is_silent(
     assert [(one["state"], one["attempts"]) for one in left] == [("waiting", 0), ("delivered", 1)]
 
 
-@pytest.mark.slow
 def test_server_ends_with_1_when_it_can_deliver_no_more(program: Program, tmp_path: Path, serve: Serve) -> None:
     receiver = serve(answering(http_reply("200 OK")))
     with serving(program, tmp_path, broken="cannot settle") as served:

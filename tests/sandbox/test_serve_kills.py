@@ -14,7 +14,6 @@ import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -117,14 +116,8 @@ class Receiver:
             connection.sendall(http_reply(how))
 
 
-@contextlib.contextmanager
-def connected(served: Served) -> Iterator[http.client.HTTPConnection]:
-    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", served.port, timeout=SECONDS)) as connection:
-        yield connection
-
-
 def ask(served: Served, method: str, path: str, body: object = None) -> Any:
-    with connected(served) as connection:
+    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", served.port, timeout=SECONDS)) as connection:
         text = None if body is None else json.dumps(body)
         status, found = call(connection, served.ready["key"], method, f"/sandbox{path}", text)
     assert status == 200, found

@@ -4,7 +4,7 @@ import contextlib
 import os
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
@@ -13,20 +13,16 @@ import pytest
 from escrowctl.errors import ErrorCode, EscrowctlError
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import AttemptRequest, OperatorDecision, State
-from escrowctl.journal.opening import open_journal
 from escrowctl.journal.postgres import connection
 from escrowctl.journal.postgres.leases import Leases
 from escrowctl.journal.postgres.storage import PostgresStorage
 from storage.postgres import ClockedPlace
-from storage.writes import DONE, Clock, create, store
+from storage.test_postgres import journal
+from storage.writes import DONE, create, store
+
+__all__ = ["journal"]
 
 pytestmark = pytest.mark.slow  # a server has to be started
-
-
-@pytest.fixture
-def journal(place: ClockedPlace, clock: Clock) -> Iterator[Journal]:
-    with contextlib.closing(open_journal(place, now=clock)) as opened:
-        yield opened
 
 
 def test_begin_is_taken_back_if_no_standby_confirms_it_in_time(

@@ -5,13 +5,12 @@ Each test runs also on a variant that ignores the loss, and fails there.
 
 import contextlib
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 from cli.replies import CREATE, holding
 from conftest import ServiceAndRun
@@ -25,6 +24,7 @@ from escrowctl.journal.postgres.storage import PostgresStorage
 from escrowctl.journal.storage import Storage, unusable
 from storage import memory
 from storage.conftest import Opener
+from storage.test_postgres import cut_at_commit
 from storage.writes import DONE, LATER, NOW, UNKNOWN, Clock, create
 
 CAPS = {"USD": Decimal(100)}
@@ -58,27 +58,10 @@ def lose_next_commit(journal: Journal, moment: str) -> None:
     if isinstance(place, memory.MemoryPlace):
         place.server.loses_commit = "before" if moment == "before" else "after"
     elif isinstance(storage, PostgresStorage):
-        lose_next_commit_of(storage, moment)
+        cut_at_commit(storage, moment)
+        storage._find_record = lambda head: None  # type: ignore[method-assign] # noqa: ARG005, SLF001 - nobody can say
     else:
         storage._db = _LosingDatabase(storage._db, moment)  # type: ignore[attr-defined] # noqa: SLF001 - of SQLite's
-
-
-def lose_next_commit_of(storage: PostgresStorage, moment: str) -> None:
-    """Cut the connection of a storage before or after its next commit, so that nobody can say what became of it."""
-    database = storage._db  # noqa: SLF001 - as below
-    send = database.execute_all
-
-    def send_and_cut(statements: Iterable[tuple[str, Sequence[object]]]) -> None:
-        sent = list(statements)
-        is_commit = sent[-1][0] == "COMMIT"
-        if not is_commit or moment == "after":
-            send(sent)
-        if is_commit:
-            database.close()
-            raise psycopg.OperationalError("server closed the connection unexpectedly")
-
-    database.execute_all = send_and_cut  # type: ignore[method-assign] # on purpose
-    storage._find_record = lambda head: None  # type: ignore[method-assign] # noqa: ARG005, SLF001 - nobody can say
 
 
 def states(opener: Opener) -> list[State]:
@@ -88,10 +71,6 @@ def states(opener: Opener) -> list[State]:
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_intent_whose_commit_is_lost_was_not_sent(opener: Opener, moment: str) -> None:
-    check_lost_intent(opener, moment)
-
-
-def check_lost_intent(opener: Opener, moment: str) -> None:
     journal = opener()
     lose_next_commit(journal, moment)
 
@@ -138,10 +117,6 @@ def test_earlier_attempt_stays_unknown_when_the_next_intent_is_lost(opener: Open
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_outcome_whose_commit_is_lost_is_looked_for(opener: Opener, moment: str) -> None:
-    check_lost_outcome(opener, moment)
-
-
-def check_lost_outcome(opener: Opener, moment: str) -> None:
     journal = opener()
     entry = journal.begin(AttemptRequest(create(1), "r1"))
     lose_next_commit(journal, moment)
@@ -170,11 +145,7 @@ def test_outcome_does_not_hide_that_an_older_copy_was_restored(tmp_path: Path, c
 
 
 def test_storage_dates_records_and_its_day_decides_caps(tmp_path: Path, clock: Clock) -> None:
-    check_clocks(tmp_path, clock)
-
-
-def check_clocks(folder: Path, clock: Clock) -> None:
-    place, client = memory.MemoryPlace(folder), Clock()
+    place, client = memory.MemoryPlace(tmp_path), Clock()
     place.server.clock = clock
     client.set(LATER)
     journal = open_journal(place, now=client)
@@ -192,10 +163,6 @@ def check_clocks(folder: Path, clock: Clock) -> None:
 def test_nothing_is_sent_once_the_locks_have_lapsed(
     service_and_run: ServiceAndRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    check_lapsed_locks(service_and_run, monkeypatch)
-
-
-def check_lapsed_locks(service_and_run: ServiceAndRun, monkeypatch: pytest.MonkeyPatch) -> None:
     """The locks of a command lapse when its intent is recorded: another process sees it as unknown from then on."""
     seen: list[State] = []
     write_all = Journal.write_all
@@ -225,13 +192,13 @@ def test_losses_are_noticed_on_a_journal_that_ignores_them(
 ) -> None:
     monkeypatch.setattr(Journal, "_take_back", lambda _journal, _begun: None)
     with pytest.raises(AssertionError):
-        check_lost_intent(opener, "after")
+        test_intent_whose_commit_is_lost_was_not_sent(opener, "after")
     monkeypatch.setattr(Journal, "_find_stored", lambda *_: None)
     with pytest.raises(EscrowctlError):
-        check_lost_outcome(opener, "after")
+        test_outcome_whose_commit_is_lost_is_looked_for(opener, "after")
     monkeypatch.setattr(memory.Server, "clock", property(lambda _: None, lambda _, _clock: None), raising=False)
     with pytest.raises(AssertionError):
-        check_clocks(tmp_path / "clocks", clock)
+        test_storage_dates_records_and_its_day_decides_caps(tmp_path / "clocks", clock)
     monkeypatch.setattr(Evidence, "mark_sent", lambda evidence: setattr(evidence, "sent", True))
     with pytest.raises(AssertionError):
-        check_lapsed_locks(service_and_run, monkeypatch)
+        test_nothing_is_sent_once_the_locks_have_lapsed(service_and_run, monkeypatch)

@@ -4,11 +4,11 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 import pytest
-from wire_server import WireServer, http_reply
+from wire_server import WireServer, http_reply, serving
 
 from escrowctl.client.connection import Connection
 from escrowctl.client.http import Evidence, Request
@@ -30,10 +30,8 @@ def connected(server: WireServer, **keywords: Any) -> Iterator[Callable[[str], b
         assert exchange.answer is not None, exchange
         return exchange.answer.body
 
-    try:
+    with closing(connection):
         yield send
-    finally:
-        connection.close()
 
 
 def count_connections(reply: bytes, methods: str, pause: float = 0.0) -> int:
@@ -43,14 +41,10 @@ def count_connections(reply: bytes, methods: str, pause: float = 0.0) -> int:
         ports.add(connection.getpeername()[1])
         connection.sendall(reply)
 
-    server = WireServer(behave)
-    try:
-        with connected(server) as send:
-            for method in methods.split():
-                send(method)
-                time.sleep(pause)
-    finally:
-        server.close()
+    with serving(behave) as server, connected(server) as send:
+        for method in methods.split():
+            send(method)
+            time.sleep(pause)
     return len(ports)
 
 
@@ -85,12 +79,8 @@ def test_failure_to_report_a_wait_does_not_disturb_the_request() -> None:
         time.sleep(0.5)
         connection.sendall(REPLY)
 
-    server = WireServer(behave)
-    try:
-        with connected(server, on_wait=fail) as send:
-            assert send("POST") == b'{"id":"tx_1"}'
-    finally:
-        server.close()
+    with serving(behave) as server, connected(server, on_wait=fail) as send:
+        assert send("POST") == b'{"id":"tx_1"}'
     assert (len(waits), len(server.seen)) == (2, 1)
     assert 0.2 <= waits[0] < waits[1] < 0.5
 

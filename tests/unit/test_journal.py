@@ -1,10 +1,13 @@
 """The journal's chain and locks, checked from outside."""
 
 import contextlib
+import errno
+import fcntl
 import sqlite3
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import NOW
@@ -124,6 +127,22 @@ def test_a_lock_dies_with_its_holder_however_it_ends(tmp_path: Path) -> None:
 
     assert held == (True, False, False)
     assert after == (False, True, True)
+
+
+def test_lock_that_the_system_refuses_leaves_the_others_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock_byte, refusals = fcntl.fcntl, iter((False, True))
+
+    def refuse_the_second(*words: Any) -> object:
+        if next(refusals, False):
+            raise OSError(errno.ENOLCK, "no locks available")
+        return lock_byte(*words)
+
+    with contextlib.closing(LockFile(tmp_path / "lock")) as locks, contextlib.closing(LockFile(locks.path)) as others:
+        monkeypatch.setattr(fcntl, "fcntl", refuse_the_second)
+        with pytest.raises(EscrowctlError):
+            locks.hold("tx_1", "tx_2")
+        monkeypatch.undo()
+        assert others.hold("tx_1", "tx_2")
 
 
 def test_second_open_and_close_of_the_file_keeps_the_lock(tmp_path: Path) -> None:

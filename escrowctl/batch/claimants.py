@@ -10,9 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import NamedTuple
-
-from pydantic import TypeAdapter, ValidationError
+from typing import Any, NamedTuple
 
 from escrowctl.batch.plan import (
     Batch,
@@ -70,9 +68,6 @@ class RunState(NamedTuple):
     ended: Counter[Outcome] = Counter()  # noqa: RUF012 - a state is not changed
 
 
-_ADAPTER = TypeAdapter(RunState)
-
-
 class SharedRun:
     """The run of a batch, as one of its claimants sees it."""
 
@@ -120,8 +115,7 @@ class SharedRun:
 
         def change_row(row: PlanRow | None, now: datetime) -> PlanRow:
             self._clock_offset = now - self.runtime.now()
-            state = _ADAPTER.dump_python(change(_decode_state(row)), mode="json")
-            return make_plan_row(self.batch.name, _STATE_ROW, json.dumps(state))
+            return make_plan_row(self.batch.name, _STATE_ROW, json.dumps(change(_decode_state(row))))
 
         return _decode_state(self.journal.change_plan_row(self.batch.name, _STATE_ROW, change_row))
 
@@ -264,7 +258,16 @@ def _list_alive(journal: Journal, state: RunState) -> list[Claimant]:
 @lru_cache(maxsize=4)
 def _decode_state(row: PlanRow | None) -> RunState:
     # It is read in each commit, and seldom changes.
+    if row is None:
+        return RunState()
     try:
-        return RunState() if row is None else _ADAPTER.validate_json(read_plan_text(row))
-    except ValidationError as error:
+        claimants, *others, ended = map(_freeze, json.loads(read_plan_text(row)))
+        counts = Counter({Outcome(name): count for name, count in ended.items()})
+        return RunState._make((tuple(Claimant(*one) for one in claimants), *others, counts))
+    except (AttributeError, TypeError, ValueError) as error:
         raise damaged_plan("the state of its run was written by another version of escrowctl") from error
+
+
+def _freeze(value: Any) -> Any:
+    """Return a JSON value with tuples in place of lists."""
+    return tuple(map(_freeze, value)) if isinstance(value, list) else value

@@ -10,9 +10,8 @@ import json
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal
 from typing import NamedTuple
-
-from pydantic import TypeAdapter
 
 from escrowctl.batch.check import CheckedFile, Sum, add_rows, count_rows
 from escrowctl.batch.rows import CREATES, KINDS, RowContent, RowKind, content_of, decode_row
@@ -63,9 +62,6 @@ class Batch(NamedTuple):
         return bool({self.service, self.site or self.service} & {*service.journal_names})
 
 
-_BATCH_ADAPTER = TypeAdapter(Batch)
-
-
 class Summary(NamedTuple):
     """The rows of a batch, by outcome and currency ("": no currency is known).
 
@@ -104,7 +100,7 @@ def _find_outcome(state: State, http_status: int | None, *, may_repeat: bool) ->
 
 def list_batches(journal: Journal) -> list[Batch]:
     """Return the batches of a journal, oldest first."""
-    return [_BATCH_ADAPTER.validate_json(read_plan_text(row)) for row in journal.storage.list_batches()]
+    return [_decode_batch(row) for row in journal.storage.list_batches()]
 
 
 def find_batch(journal: Journal, name: str) -> Batch:
@@ -314,6 +310,13 @@ def may_send_again(entry: Entry, service: Service) -> bool:
 def encode_batch(batch: Batch) -> PlanRow:
     """Return row 0 of a batch's plan."""
     return make_plan_row(batch.name, 0, json.dumps(batch._asdict(), default=str))
+
+
+def _decode_batch(row: PlanRow) -> Batch:
+    fields = json.loads(read_plan_text(row))
+    fields["sums"] = {code: Sum(rows, Decimal(amount)) for code, (rows, amount) in fields["sums"].items()}
+    fields["columns"], fields["account"] = tuple(fields["columns"]), tuple(fields["account"])
+    return Batch(**fields)
 
 
 def make_plan_row(batch: str, row: int, text: str) -> PlanRow:

@@ -109,3 +109,8 @@ def test_the_sandbox_never_loads_the_command_line_of_httpx(program: Program) -> 
     assert loaded & {"httpx", "escrowctl.sandbox.http", "httpx._main", "click", "rich"} == {
         *("httpx", "escrowctl.sandbox.http")
     }
+
+
+def test_a_batch_loads_no_models(connected_program: Program) -> None:
+    loaded = imported(connected_program, "batch", "list")
+    assert loaded & {"pydantic", "pydantic_core", "rich", "psycopg", "waitress"} == frozenset()

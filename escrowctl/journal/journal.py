@@ -23,6 +23,12 @@ if TYPE_CHECKING:
     from escrowctl.journal.signing_secrets import SigningSecrets
     from escrowctl.journal.storage import Closing, JournalPlace, Locks, PlanRow, Reading, Storage
 
+WriteGroup = tuple[Sequence[AttemptRequest], Sequence[tuple[Entry, Settlement]]]
+"""Intents and outcomes to record."""
+
+WriteResults = tuple[list[Entry | EscrowctlError], list[Entry | EscrowctlError]]
+"""The entry or the error of each of them."""
+
 _PAGE_SIZE = 500
 
 
@@ -95,22 +101,33 @@ class Journal:
 
     def write_all(
         self, attempts: Sequence[AttemptRequest], settlements: Sequence[tuple[Entry, Settlement]]
-    ) -> tuple[list[Entry | EscrowctlError], list[Entry | EscrowctlError]]:
+    ) -> WriteResults:
         """Record outcomes, then intents, in one commit. Return the entry or the error of each: first of the intents."""
-        begun: list[Entry | EscrowctlError] = []
+        (results,) = self.write_groups([(attempts, settlements)], keys_of(one.intent for one in attempts))
+        return results
+
+    def write_groups(self, groups: Iterable[WriteGroup], keys: Collection[int]) -> list[WriteResults]:
+        """Record several groups as `write_all` does, in one commit. `keys`: the duplicate keys of the first group.
+
+        Each next group is asked for when the one before is recorded: so it may have come meanwhile.
+        """
+        results, begun = list[WriteResults](), list[Entry]()
+        refused, is_checked = None, False
         try:
-            with self._begin_commit(keys_of(one.intent for one in attempts)) as commit:
-                if attempts:
-                    self._check(commit.view)
-                settled = commit.settle_all(settlements)
-                if attempts:
-                    refused = self._refuse()
-                    begun = [refused] * len(attempts) if refused else commit.begin_all(attempts)
-                    self._keep_shared([one for one in begun if isinstance(one, Entry)])
+            with self._begin_commit(keys) as commit:
+                head = commit.view.head
+                for attempts, settlements in groups:
+                    if attempts and not is_checked:
+                        self._check(commit.view, head)
+                        refused, is_checked = self._refuse(), True
+                    settled = commit.settle_all(settlements)
+                    results.append(([refused] * len(attempts) if refused else commit.begin_all(attempts), settled))
+                    begun += [one for one in results[-1][0] if isinstance(one, Entry)]
+                self._keep_shared(begun)
         except CommitUnknownError:
-            self._take_back([one for one in begun if isinstance(one, Entry)])
+            self._take_back(begun)
             raise
-        return begun, settled
+        return results
 
     def decide(self, entry: Entry, settlement: Settlement, decision: OperatorDecision) -> Entry:
         """Record an operator's decision on an entry's outcome. Raises `ErrorCode.BUSY` if the entry has changed."""
@@ -280,7 +297,7 @@ class Journal:
     def checked_commit(self) -> Iterator[Commit]:
         """Check the journal, then yield a commit."""
         with self._begin_commit() as commit:
-            self._check(commit.view)
+            self._check(commit.view, commit.view.head)
             yield commit
 
     @contextlib.contextmanager
@@ -305,7 +322,7 @@ class Journal:
     def _reading(self) -> Iterator[Reading]:
         saved = self.witness.read()
         with self.storage.reading() as view:
-            self._check(view, saved)
+            self._check(view, view.head, saved)
             yield view
 
     def _require_open(self, view: Reading) -> None:
@@ -315,18 +332,18 @@ class Journal:
             message = f"the journal {self.place.location} is closed: {closing}."
             raise not_sent(ErrorCode.JOURNAL_UNUSABLE, message, facts={"where": closing.where}, reason=reason)
 
-    def _check(self, view: Reading, saved: SavedHead | None = None) -> None:
-        """Raise `JOURNAL_UNUSABLE` if the end of the journal is damaged, or contradicts the saved head."""
+    def _check(self, view: Reading, head: Head, saved: SavedHead | None = None) -> None:
+        """Raise `JOURNAL_UNUSABLE` if the end of the journal, `head`, is damaged, or contradicts the saved head."""
         view.check()
         # A chain that ends as a checked commit of this object left it is not an older copy.
-        if view.head == self._checked_head:
+        if head == self._checked_head:
             return
-        if why := self.witness.compare(saved := saved or self.witness.read(), self.storage, view.head):
+        if why := self.witness.compare(saved := saved or self.witness.read(), self.storage, head):
             self._require_open(view)  # a closed journal is not replaced again
             raise unusable(self.place.location, why, reason=Reason.DAMAGED)
-        self._checked_head = view.head
-        if saved is not None and saved.head != view.head:
-            self.witness.update(self.storage.journal_id, view.head)
+        self._checked_head = head
+        if saved is not None and saved.head != head:
+            self.witness.update(self.storage.journal_id, head)
 
     def _keep_shared(self, begun: Sequence[Entry]) -> None:
         """Keep on this machine that these writes are in a shared journal, before the commit that records them."""

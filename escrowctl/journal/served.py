@@ -6,11 +6,13 @@ The attempts and outcomes that the other threads want to record at the same time
 import contextlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from escrowctl.errors import EscrowctlError
-from escrowctl.journal.journal import Journal
+from escrowctl.journal.commit import keys_of
+from escrowctl.journal.journal import Journal, WriteGroup, WriteResults
 from escrowctl.journal.model import AttemptRequest, Entry, Intent, Selection, Settlement
 
 _T = TypeVar("_T")
@@ -47,15 +49,10 @@ class ServedJournal(Journal):
                 with contextlib.suppress(Empty):
                     self._signals.get(timeout=_GATHERING_SECONDS)
                     break
-        with self._lock:
-            tasks, self._tasks = self._tasks, []
-            while not self._signals.empty():
-                self._signals.get()
-        if writes := [task for task in tasks if task.function is None]:
+        if writes := self._take(are_writes=True):
             self._write_together(writes)
-        for task in tasks:
-            if task.function is not None:
-                task.carry_out()
+        for task in self._take(are_writes=False):
+            task.carry_out()
 
     def wake(self) -> None:
         """End the wait of `serve`."""
@@ -70,12 +67,11 @@ class ServedJournal(Journal):
 
     def write_all(
         self, attempts: Sequence[AttemptRequest], settlements: Sequence[tuple[Entry, Settlement]]
-    ) -> tuple[list[Entry | EscrowctlError], list[Entry | EscrowctlError]]:
+    ) -> WriteResults:
         """See `Journal.write_all`."""
         if threading.get_ident() == self._owner:
             return super().write_all(attempts, settlements)
-        found: tuple[list[Entry | EscrowctlError], list[Entry | EscrowctlError]]
-        found = _Task(attempts, settlements).wait_in(self)
+        found: WriteResults = _Task(attempts, settlements).wait_in(self)
         return found
 
     def settle_later(self, entry: Entry, settlement: Settlement) -> Entry:
@@ -102,20 +98,37 @@ class ServedJournal(Journal):
         result: _T = _Task(function=function).wait_in(self)
         return result
 
-    def _write_together(self, tasks: Sequence["_Task"]) -> None:
-        """Record the attempts and outcomes of all tasks in one commit."""
+    def _take(self, *, are_writes: bool) -> list["_Task"]:
+        """Remove the writes, or the other tasks, from those that wait, and return them."""
+        with self._lock:
+            taken = [task for task in self._tasks if (task.function is None) is are_writes]
+            self._tasks = [task for task in self._tasks if task not in taken]
+            while not (self._tasks or self._signals.empty()):
+                self._signals.get()
+        return taken
+
+    def _write_together(self, first: list["_Task"]) -> None:
+        """Record the attempts and outcomes of tasks in one commit, and of those that come until its end."""
+        groups = [first]
+
+        def take_groups() -> Iterator[WriteGroup]:
+            while group := groups[-1]:
+                yield (
+                    [attempt for task in group for attempt in task.attempts],
+                    [settlement for task in group for settlement in task.settlements],
+                )
+                groups.append(self._take(are_writes=True))
+
         try:
-            begun, settled = self.write_all(
-                [attempt for task in tasks for attempt in task.attempts],
-                [settlement for task in tasks for settlement in task.settlements],
-            )
+            results = self.write_groups(take_groups(), keys_of(one.intent for task in first for one in task.attempts))
         except Exception as error:  # noqa: BLE001 - the threads that wait must hear of it
-            for task in tasks:
+            for task in chain.from_iterable(groups):
                 task.end(error=error)
             return
-        for task in tasks:
-            task.end((begun[: len(task.attempts)], settled[: len(task.settlements)]))
-            del begun[: len(task.attempts)], settled[: len(task.settlements)]
+        for group, (begun, settled) in zip(groups, results, strict=False):
+            for task in group:
+                task.end((begun[: len(task.attempts)], settled[: len(task.settlements)]))
+                del begun[: len(task.attempts)], settled[: len(task.settlements)]
 
 
 class _Task:

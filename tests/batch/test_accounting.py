@@ -23,9 +23,8 @@ from escrowctl.batch.plan import find_batch
 from escrowctl.batch.rows import RowContent
 from escrowctl.batch.run import RowResult, Run
 from escrowctl.errors import ErrorCode, Outcome, not_sent
-from escrowctl.journal.journal import Journal
+from escrowctl.journal.commit import Commit
 from escrowctl.journal.model import AttemptRequest, Entry, Selection
-from escrowctl.journal.served import ServedJournal
 from escrowctl.journal.sqlite.storage import SqliteStorage
 from escrowctl.journal.tables import storage as table_storage
 from escrowctl.runtime import Runtime
@@ -75,16 +74,18 @@ def test_row_to_be_sent_again_is_counted_when_the_journal_fails(
     start: Start, rows: WriteRows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service, run = start(lambda _number, _seen: "503 Busy", deduplicates=True)
-    write_all = Journal.write_all
+    begin_all, failed = Commit.begin_all, list[int]()
 
-    def fail(self: Journal, attempts: Sequence[AttemptRequest], settlements: object) -> object:
+    def fail(self: Commit, attempts: Sequence[AttemptRequest]) -> object:
         if any(one.again is not None for one in attempts):
+            failed.append(len(attempts))
             raise FAILS
-        return write_all(self, attempts, settlements)  # type: ignore[arg-type] # what was given is passed on
+        return begin_all(self, attempts)
 
-    monkeypatch.setattr(Journal, "write_all", fail)
+    monkeypatch.setattr(Commit, "begin_all", fail)
     result = run("create", str(rows(1)), "--yes", **Clock().injected)
 
+    assert failed
     assert (result.code, sum(service.applied.values())) == (12, 1)
     assert "b1 has 1 row: 1 unknown." in result.err
 
@@ -160,7 +161,7 @@ def test_created_otherwise_than_sent_stops_the_run(
     start: Start, rows: WriteRows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent, different = list[int](), set[int]()
-    is_written, write_all = threading.Event(), ServedJournal.write_all
+    is_written, settle_all = threading.Event(), Commit.settle_all
 
     def answer(number: int, seen: Seen) -> str:
         if number == 5:
@@ -169,8 +170,8 @@ def test_created_otherwise_than_sent_stops_the_run(
             is_written.wait(5)
         return ""
 
-    def write_noted(journal: ServedJournal, begun: Any, settled: Any) -> Any:
-        if threading.current_thread() is threading.main_thread() and any(one.remark for _, one in settled):
+    def settle_noted(commit: Commit, settled: Any) -> Any:
+        if any(one.remark for _, one in settled):
             arrived = -1
             while arrived != len(service.received):  # some are on their way
                 arrived = len(service.received)
@@ -179,9 +180,9 @@ def test_created_otherwise_than_sent_stops_the_run(
             is_written.set()
             time.sleep(0.3)
             sent.append(len(service.received))
-        return write_all(journal, begun, settled)
+        return settle_all(commit, settled)
 
-    monkeypatch.setattr(ServedJournal, "write_all", write_noted)
+    monkeypatch.setattr(Commit, "settle_all", settle_noted)
     service, run = start(answer)
     service.reports = lambda amount: 1 if amount in different else amount
 

@@ -1,7 +1,7 @@
 """What the journal does with every storage: commits, fencing, succession, duplicates of one commit."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from decimal import Decimal
@@ -15,7 +15,7 @@ from escrowctl.journal.chain import Kind
 from escrowctl.journal.duplicates import list_duplicates
 from escrowctl.journal.fields import facts_of_settlement
 from escrowctl.journal.fold import StoredEntry
-from escrowctl.journal.journal import Journal
+from escrowctl.journal.journal import Journal, WriteGroup
 from escrowctl.journal.model import AttemptRequest, Entry, Intent, OperatorDecision, Settlement, State
 from escrowctl.journal.opening import open_journal
 from escrowctl.journal.served import ServedJournal
@@ -36,6 +36,22 @@ def test_outcome_and_next_intent_share_a_commit(journal: Journal) -> None:
 
     assert (isinstance(begun, Entry), isinstance(settled, Entry)) == (True, True)
     assert head_of(journal.storage).sequence == before + 2
+
+
+def test_intent_that_comes_while_an_outcome_is_recorded_shares_its_commit(journal: Journal, opener: Opener) -> None:
+    first = journal.begin(AttemptRequest(create(1), "r1"))
+    seen = list[State]()
+
+    def come() -> Iterator[WriteGroup]:
+        yield (), [(first, DONE)]
+        seen.extend(entry.state for entry in opener().storage.read_entries([1]))
+        yield [AttemptRequest(create(2), "r2"), AttemptRequest(create(3, key="key-1"), "r3")], ()
+
+    (_, (settled,)), ((begun, refused), _) = journal.write_groups(come(), ())
+
+    assert seen == [State.IN_FLIGHT]
+    assert [journal.find(1), journal.find(2)] == [settled, begun]
+    assert isinstance(refused, EscrowctlError)
 
 
 def test_outcome_is_recorded_although_the_next_intent_is_refused(journal: Journal) -> None:

@@ -28,6 +28,7 @@ UNUSED_BY_ONE_READ = (
 )
 UNUSED_BY_A_CREATE = (
     *("commands.several", "commands.read", "contract.paths", "journal.sqlite.mounts", "journal.postgres"),
+    *("journal.tables.batches", "journal.tables.check"),
     *("journal_url", "sandbox", "output.errors"),
     *("writes.inspection", "writes.read_back", "writes.resolve"),
 )

@@ -25,8 +25,6 @@ from escrowctl.journal.sqlite.files import (
 )
 from escrowctl.journal.sqlite.schema import create_tables
 from escrowctl.journal.storage import CommitUnknownError, PlanRow, damaged, unusable
-from escrowctl.journal.tables import batches
-from escrowctl.journal.tables.check import compare_derived_tables
 from escrowctl.journal.tables.database import translate_errors
 from escrowctl.journal.tables.reading import read_tail
 from escrowctl.journal.tables.storage import TableStorage
@@ -90,8 +88,10 @@ class SqliteStorage(TableStorage):
     @translate_errors
     def claim(self, batch: str, sender: str, limit: int, is_alive: Callable[[str], bool]) -> list[PlanRow]:
         """See `storage.Storage`."""
+        from escrowctl.journal.tables.batches import claim  # noqa: PLC0415 - for batches alone
+
         with self.transaction():
-            return batches.claim(self._db, batch, sender, limit, is_alive)
+            return claim(self._db, batch, sender, limit, is_alive)
 
     @contextlib.contextmanager
     def _ending(self) -> Iterator[TableTransaction]:
@@ -128,6 +128,8 @@ class SqliteStorage(TableStorage):
     @translate_errors
     def find_damage(self) -> str | None:
         """See `storage.Storage`."""
+        from escrowctl.journal.tables.check import compare_derived_tables  # noqa: PLC0415 - for `verify` and `doctor`
+
         if problem := read_identity(self._db)[1] or compare_derived_tables(self._db):
             return problem
         result = str(self._db.execute("PRAGMA integrity_check(1)").fetchone()[0])

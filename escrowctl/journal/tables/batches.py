@@ -9,11 +9,6 @@ from escrowctl.journal.model import State
 from escrowctl.journal.storage import BatchSum, PlanRow
 from escrowctl.journal.tables.database import Database, placeholders
 
-SELECT_BATCHES = """
-SELECT batch, 0, max(content) FROM (
-  SELECT batch, content FROM main.plans WHERE row = 0
-  UNION ALL SELECT DISTINCT batch, '' FROM main.entries WHERE batch IS NOT NULL AND (origin IS NULL OR ?)
-) AS named GROUP BY batch ORDER BY length(batch), batch"""
 _SELECT_SUMS = """
 SELECT e.state, {currency}, CAST({http_status} AS INTEGER), CAST({may_repeat} AS INTEGER), e.remark IS NOT NULL,
   e.state = 'done' AND e.resource_id IS NOT NULL AND NOT EXISTS (

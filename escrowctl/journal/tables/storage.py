@@ -10,13 +10,18 @@ from typing import TYPE_CHECKING
 from escrowctl.journal.chain import NO_ENTRY, ChainRecord, Kind
 from escrowctl.journal.model import Entry, Selection
 from escrowctl.journal.storage import PlanRow
-from escrowctl.journal.tables import batches
 from escrowctl.journal.tables.database import Database, translate_errors
 from escrowctl.journal.tables.reading import read_entries, read_records, read_where, select_entries
 
 if TYPE_CHECKING:
     from escrowctl.journal.storage import BatchSum
     from escrowctl.journal.tables.transaction import TableTransaction
+
+_SELECT_BATCHES = """
+SELECT batch, 0, max(content) FROM (
+  SELECT batch, content FROM main.plans WHERE row = 0
+  UNION ALL SELECT DISTINCT batch, '' FROM main.entries WHERE batch IS NOT NULL AND (origin IS NULL OR ?)
+) AS named GROUP BY batch ORDER BY length(batch), batch"""
 
 
 class TableStorage:
@@ -77,7 +82,7 @@ class TableStorage:
     @translate_errors
     def list_batches(self, *, imported: bool = False) -> list[PlanRow]:
         """See `storage.Storage`."""
-        return [PlanRow(*row) for row in self._db.execute(batches.SELECT_BATCHES, (imported,)).fetchall()]
+        return [PlanRow(*row) for row in self._db.execute(_SELECT_BATCHES, (imported,)).fetchall()]
 
     @translate_errors
     def read_batch(self, batch: str, *, after: int = 0, limit: int) -> list[Entry]:
@@ -88,7 +93,9 @@ class TableStorage:
     @translate_errors
     def sum_batch(self, batch: str) -> list[BatchSum]:
         """See `storage.Storage`."""
-        return batches.add_up(self._flushed_database, batch)
+        from escrowctl.journal.tables.batches import add_up  # noqa: PLC0415 - for batches alone
+
+        return add_up(self._flushed_database, batch)
 
     @contextlib.contextmanager
     def _inside(self, transaction: TableTransaction) -> Iterator[TableTransaction]:

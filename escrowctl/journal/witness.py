@@ -3,8 +3,6 @@
 An older copy of a journal has a valid chain: only a head that is stored elsewhere shows that records are missing.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 from typing import NamedTuple

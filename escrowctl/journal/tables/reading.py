@@ -1,7 +1,5 @@
 """Read the journal's tables. Each entry is checked against its records when it is read."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 

@@ -261,9 +261,9 @@ def _decode_state(row: PlanRow | None) -> RunState:
     if row is None:
         return RunState()
     try:
-        claimants, *others, ended = map(_freeze, json.loads(read_plan_text(row)))
-        counts = Counter({Outcome(name): count for name, count in ended.items()})
-        return RunState._make((tuple(Claimant(*one) for one in claimants), *others, counts))
+        state = RunState(*map(_freeze, json.loads(read_plan_text(row))))
+        ended = Counter({Outcome(name): count for name, count in state.ended.items()})
+        return state._replace(claimants=tuple(Claimant(*one) for one in state.claimants), ended=ended)
     except (AttributeError, TypeError, ValueError) as error:
         raise damaged_plan("the state of its run was written by another version of escrowctl") from error
 

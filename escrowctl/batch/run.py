@@ -287,7 +287,7 @@ class Run:
 
     def _refuse(self) -> EscrowctlError | None:
         """Return the error for rows that would be begun now, if a claimant has ended the run."""
-        self._state = self.shared.read()
+        self._state, self._next_read = self.shared.read(), self._runtime.monotonic() + _LOOK_SECONDS
         if not self._state.halted:
             return None
         return not_sent(ErrorCode.CONFLICT, f"the run has ended: {self._state.halted}.", reason=Reason.RUN_ENDED)

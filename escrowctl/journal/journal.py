@@ -118,8 +118,7 @@ class Journal:
                 head = commit.view.head
                 for attempts, settlements in groups:
                     if attempts and not is_checked:
-                        self._check(commit.view, head)
-                        refused, is_checked = self._refuse(), True
+                        refused, is_checked = self._find_refusal(commit.view, head), True
                     settled = commit.settle_all(settlements)
                     results.append(([refused] * len(attempts) if refused else commit.begin_all(attempts), settled))
                     begun += [one for one in results[-1][0] if isinstance(one, Entry)]
@@ -128,6 +127,14 @@ class Journal:
             self._take_back(begun)
             raise
         return results
+
+    def _find_refusal(self, view: Reading, head: Head) -> EscrowctlError | None:
+        """Return the error for all intents of a commit; None: they may be recorded. Outcomes are, in any case."""
+        try:
+            self._check(view, head)
+            return self._refuse()
+        except EscrowctlError as error:
+            return error
 
     def decide(self, entry: Entry, settlement: Settlement, decision: OperatorDecision) -> Entry:
         """Record an operator's decision on an entry's outcome. Raises `ErrorCode.BUSY` if the entry has changed."""

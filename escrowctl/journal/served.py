@@ -5,6 +5,7 @@ The attempts and outcomes that the other threads want to record at the same time
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from queue import Empty, SimpleQueue
@@ -19,6 +20,9 @@ _T = TypeVar("_T")
 
 _GATHERING_SECONDS = 0.002
 """The wait for one more call that could share a commit. A commit costs more time than that."""
+
+_JOINING_SECONDS = 0.01
+"""The time in which calls may join a commit: the processes that share the journal wait for its end."""
 
 
 class ServedJournal(Journal):
@@ -105,19 +109,22 @@ class ServedJournal(Journal):
             self._tasks = [task for task in self._tasks if task not in taken]
             while not (self._tasks or self._signals.empty()):
                 self._signals.get()
+            if self._tasks and self._signals.empty():
+                self.wake()
         return taken
 
     def _write_together(self, first: list["_Task"]) -> None:
-        """Record the attempts and outcomes of tasks in one commit, and of those that come until its end."""
+        """Record the attempts and outcomes of tasks in one commit, and of those that come soon after it has begun."""
         groups = [first]
 
         def take_groups() -> Iterator[WriteGroup]:
+            end = time.monotonic() + _JOINING_SECONDS
             while group := groups[-1]:
                 yield (
                     [attempt for task in group for attempt in task.attempts],
                     [settlement for task in group for settlement in task.settlements],
                 )
-                groups.append(self._take(are_writes=True))
+                groups.append(self._take(are_writes=True) if time.monotonic() < end else [])
 
         try:
             results = self.write_groups(take_groups(), keys_of(one.intent for task in first for one in task.attempts))

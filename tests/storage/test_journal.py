@@ -11,14 +11,14 @@ import pytest
 
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
 from escrowctl.journal.account import Account
-from escrowctl.journal.chain import Kind
+from escrowctl.journal.chain import Head, Kind
 from escrowctl.journal.duplicates import list_duplicates
 from escrowctl.journal.fields import facts_of_settlement
 from escrowctl.journal.fold import StoredEntry
 from escrowctl.journal.journal import Journal, WriteGroup
 from escrowctl.journal.model import AttemptRequest, Entry, Intent, OperatorDecision, Settlement, State
 from escrowctl.journal.opening import open_journal
-from escrowctl.journal.served import ServedJournal
+from escrowctl.journal.served import ServedJournal, _Task
 from escrowctl.journal.sqlite.place import SqlitePlace
 from escrowctl.journal.storage import PlanRow, head_of
 from escrowctl.journal.tables.database import Database
@@ -52,6 +52,17 @@ def test_intent_that_comes_while_an_outcome_is_recorded_shares_its_commit(journa
     assert seen == [State.IN_FLIGHT]
     assert [journal.find(1), journal.find(2)] == [settled, begun]
     assert isinstance(refused, EscrowctlError)
+
+
+def test_older_copy_takes_an_outcome_and_not_the_intent_that_comes_meanwhile(journal: Journal, opener: Opener) -> None:
+    first = journal.begin(AttemptRequest(create(1), "r1"))
+    journal.witness.update(journal.storage.journal_id, Head(99, "0" * 64))
+    groups: list[WriteGroup] = [((), [(first, DONE)]), ([AttemptRequest(create(2), "r2")], ())]
+
+    (_, (settled,)), ((refused,), _) = opener().write_groups(groups, ())
+
+    assert isinstance(refused, EscrowctlError)
+    assert (refused.code, opener().storage.read_entries([1, 2])) == (ErrorCode.JOURNAL_UNUSABLE, [settled])
 
 
 def test_outcome_is_recorded_although_the_next_intent_is_refused(journal: Journal) -> None:
@@ -89,6 +100,23 @@ def test_calls_of_threads_that_all_wait_share_a_commit(
         while len(begun) < 4 or not all(one.done() for one in begun):
             journal.serve(0.05, callers=4)
         assert (sorted(one.result().number for one in begun), len(commits)) == ([1, 2, 3, 4], 1)
+
+
+def test_write_that_waits_behind_a_question_wakes_the_owner(tmp_path: Path, clock: Clock) -> None:
+    with (
+        closing(ServedJournal(open_journal(SqlitePlace(tmp_path), now=clock))) as journal,
+        ThreadPoolExecutor(2) as pool,
+    ):
+        journal.serve(0, callers=3)
+        journal.add(asked := _Task(function=list))
+        begun = pool.submit(journal.begin, AttemptRequest(create(1), "r1"))
+        while len(journal._tasks) < 2:  # noqa: SLF001 - it has come
+            pass
+        journal._signals.get()  # noqa: SLF001 - of the question, which is answered here
+        assert journal._take(are_writes=False) == [asked]  # noqa: SLF001
+        assert not journal._signals.empty()  # noqa: SLF001 - else the write would wait
+        journal.serve(0, callers=3)
+        assert begun.result().number == 1
 
 
 def test_only_entries_that_another_process_changed_are_read_again_and_at_once(

@@ -162,7 +162,7 @@ def work(
     require_same_service(batch, service)
     require_same_account(batch, service)
     options, count = SendOptions(yes, concurrency=concurrency), batch.rows
-    if not child:  # its parent has asked, and reports
+    if not (child and yes):  # the parent of a child has asked, and reports
         sums, _ = sum_unsent(session.journal, batch, service, is_running=True)
         count = sum(one.rows for one in sums.values())
         lines = [f"{batch.name}, another process sends it; left: {count_rows(count)}", *format_sums(sums, count_rows)]

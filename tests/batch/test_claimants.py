@@ -165,6 +165,7 @@ def test_child_stops_with_its_group_and_ends_by_its_parent_alone(tmp_path: Path,
         parent = program.start(*words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
         wait_until(lambda: len(senders.writes) == 2)
         (child,) = map(int, Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text().split())
+        cores = [os.sched_getaffinity(process) for process in (parent.pid, child)]
 
         os.killpg(parent.pid, signal.SIGSTOP)
         wait_until(lambda: Path(f"/proc/{child}/stat").read_text().split()[2] == "T")
@@ -183,7 +184,7 @@ def test_child_stops_with_its_group_and_ends_by_its_parent_alone(tmp_path: Path,
         code = parent.wait(SECONDS / 2)
         released.set()
 
-    assert code == 12
+    assert (code, [len(one) for one in cores], set.isdisjoint(*cores)) == (12, [1, 1], True)
 
 
 @pytest.mark.parametrize(("orders", "taken"), [("", 1), (".", 1), ("..", 2)], ids=["none", "one", "two"])

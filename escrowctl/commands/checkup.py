@@ -15,7 +15,7 @@ from escrowctl.doctor import network
 from escrowctl.doctor.answers import check_access, check_clock, request_list
 from escrowctl.doctor.finding import Finding, Verdict, make_failure
 from escrowctl.doctor.journal import check_database, check_journal, check_locks
-from escrowctl.doctor.record import FIELDS, RecordCheck, find_sent_money
+from escrowctl.doctor.record import FIELDS, RecordCheck, find_create
 from escrowctl.errors import ErrorCode, EscrowctlError, Hint, command
 from escrowctl.journal.model import Selection
 from escrowctl.output.errors import align_hints
@@ -184,8 +184,8 @@ class _Checkup:
         except EscrowctlError as error:
             yield make_failure("record", error)
             return
-        sent_money = find_sent_money(entries, service.journal_names)
-        examination = RecordCheck(record, resource_id, service.pointers, sent_money)
+        create = find_create(entries, service.journal_names)
+        examination = RecordCheck(record, resource_id, service.pointers, create)
         yield from map(examination.check, FIELDS)
         for field, pointer in examination.found_pointers.items():
             self.new_settings[field] = (f"reply.{field}", pointer)

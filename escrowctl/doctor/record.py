@@ -3,10 +3,9 @@
 import re
 import shlex
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from escrowctl.contract.json import JsonValue, encode
-from escrowctl.contract.money import MINOR_DIGITS, Money
+from escrowctl.contract.money import MINOR_DIGITS
 from escrowctl.contract.operations import CREATE_TRANSACTION, GET_TRANSACTION
 from escrowctl.contract.readable import explain_wrong_record
 from escrowctl.contract.record import (
@@ -42,37 +41,33 @@ _MAX_SHOWN_CANDIDATES = 3
 _MAX_VALUE_CHARS = 60
 
 
-class SentMoney(NamedTuple):
-    """The money that a create sent. `entry` is the name of the create's journal entry."""
-
-    entry: str
-    money: Money
-
-
-def find_sent_money(entries: Sequence[Entry], service_names: Sequence[str]) -> SentMoney | None:
-    """Return the money with which an escrow was created; None if no entry has it, or if the entries differ.
+def find_create(entries: Sequence[Entry], service_names: Sequence[str]) -> Entry | None:
+    """Return the entry that created an escrow; None if no entry has the money, or if the entries differ in it.
 
     `entries` are the entries of the escrow. Only done creates at a service with one of `service_names` count.
     """
     own = [
-        SentMoney(entry.name, entry.intent.money)
+        entry
         for entry in entries
         if entry.intent.operation == CREATE_TRANSACTION.name
         and entry.state is State.DONE
         and entry.intent.money is not None
         and entry.intent.goes_to_service(service_names)
     ]
-    return own[0] if len({one.money for one in own}) == 1 else None
+    return own[0] if len({one.intent.money for one in own}) == 1 else None
 
 
 class RecordCheck:
-    """Checks the fields of one record. `found_pointers` maps a field to the only JSON Pointer that fits it."""
+    """Checks the fields of one record. `found_pointers` maps a field to the only JSON Pointer that fits it.
 
-    def __init__(self, record: Record, resource_id: str, pointers: Pointers, sent: SentMoney | None) -> None:
+    `create` is the entry with the money that was sent; None if that is not known.
+    """
+
+    def __init__(self, record: Record, resource_id: str, pointers: Pointers, create: Entry | None) -> None:
         self._document = record.document
         self._id = resource_id
         self._pointers = pointers
-        self._sent = sent
+        self._create = create
         self.found_pointers: dict[str, str] = {}
 
     def check(self, field: str) -> Finding:
@@ -90,7 +85,7 @@ class RecordCheck:
         shown = " or ".join(self._describe_candidate(one) for one in candidates[:_MAX_SHOWN_CANDIDATES])
         if expected is not None and len(candidates) == 1 and fitting:
             self.found_pointers[field] = candidates[0]
-            source = f"as sent ({self._sent.entry})" if self._sent and field != "id" else "the requested id"
+            source = f"as sent ({self._create.name})" if self._create and field != "id" else "the requested id"
             return Finding(field, Verdict.FOUND, f"{shown}, {source}", _hint_to_store(field, candidates))
         if not candidates:
             shown = f"no field looks like the {field}" if expected is None else f"no field has the value {expected}"
@@ -109,11 +104,11 @@ class RecordCheck:
                 return Finding(field, Verdict.OK, found)
             hints = _hint_to_store(field, self._find_candidates(field))
             return Finding(field, Verdict.FAILED, f"{found}, but {self._id} was requested", hints)
-        if expected is None or self._sent is None:
+        if expected is None or self._create is None:
             return Finding(field, Verdict.OK, found)
         if value == expected:
-            return Finding(field, Verdict.OK, f"{found}, as sent ({self._sent.entry})")
-        return Finding(field, Verdict.WARNING, f"{found}, but {expected} was sent ({self._sent.entry})")
+            return Finding(field, Verdict.OK, f"{found}, as sent ({self._create.name})")
+        return Finding(field, Verdict.WARNING, f"{found}, but {expected} was sent ({self._create.name})")
 
     def _read_record(self, **changed_pointers: str) -> Record:
         pointers = self._pointers._replace(**self.found_pointers)._replace(**changed_pointers)
@@ -121,7 +116,7 @@ class RecordCheck:
 
     def _find_expected(self, field: str) -> object:
         """Return the value that the field must have: the requested id, or the sent amount or currency, or None."""
-        return self._id if field == "id" else getattr(self._sent.money, field, None) if self._sent else None
+        return self._id if field == "id" else getattr(self._create.intent.money, field, None) if self._create else None
 
     def _find_candidates(self, field: str) -> list[str]:
         """Return the JSON Pointers to possible values of the field in the record; if none, in the reply."""

@@ -70,8 +70,8 @@ class Connector:
         from escrowctl.client.connection import Connection, InProcessTransport, connect
         from escrowctl.client.transport import make_tls_context
 
-        is_traced, draws = self._options.verbose or self._options.debug, draw_wait is not None
-        observe = partial(self._observe_exchange, draws=draws, traces=is_traced) if is_traced or draws else None
+        is_observed = draw_wait is not None or self._options.verbose or self._options.debug
+        observe = self._observe_exchange if is_observed else None
         if self.is_in_process(service) and self._sandbox is not None:
             app = self._sandbox.app
             return lambda: Connection(InProcessTransport(app), service.key, observe)
@@ -118,12 +118,9 @@ class Connector:
             return self._sandbox
         return self._served
 
-    def _observe_exchange(
-        self, request: "Request", exchange: "Exchange", seconds: float, *, draws: bool, traces: bool
-    ) -> None:
-        if draws:
-            self._console.erase()
-        if traces:
+    def _observe_exchange(self, request: "Request", exchange: "Exchange", seconds: float) -> None:
+        self._console.erase()
+        if self._options.verbose or self._options.debug:
             self._trace.show(request, exchange, seconds)
 
     @cached_property

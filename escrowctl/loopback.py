@@ -66,11 +66,9 @@ class LoopbackServer:
         try:
             self._socket = socket.create_server((HOST, port), backlog=128)
         except OSError as error:
-            raise not_sent(
-                ErrorCode.BUSY,
-                f"escrowctl cannot listen on {HOST}:{port}: {os.strerror(error.errno or 0)}.",
-                hint="choose another port: --port N, or --port 0 for a free one",
-            ) from error
+            message = f"escrowctl cannot listen on {HOST}:{port}: {os.strerror(error.errno or 0)}."
+            hint = "choose another port: --port N, or --port 0 for a free one"
+            raise not_sent(ErrorCode.BUSY, message, hint=hint) from error
         self.base_url = f"http://{HOST}:{self._socket.getsockname()[1]}"
         self._server = create_server(
             self._answer,

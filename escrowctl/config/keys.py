@@ -45,11 +45,8 @@ def read_key(text: str, *, source: str) -> Secret:
     """
     key = text.removesuffix("\n").removesuffix("\r")
     if not key:
-        raise not_sent(
-            ErrorCode.KEY_MISSING,
-            f"{source} is empty: it should hold the API key.",
-            hint="in CI, check that the secret is passed to this job",
-        )
+        hint = "in CI, check that the secret is passed to this job"
+        raise not_sent(ErrorCode.KEY_MISSING, f"{source} is empty: it should hold the API key.", hint=hint)
     if not re.fullmatch(r"[\x21-\x7e]+", key):
         raise bad_config(
             f"the API key in {source} has spaces, line breaks or control characters: "

@@ -68,11 +68,8 @@ def _open_file(session: Session, file: str) -> Iterator[BinaryIO]:
 def require_same_service(batch: Batch, service: Service) -> None:
     """Raise `ErrorCode.CONFLICT` if a batch was dropped, or was created for another service."""
     if batch.dropped:
-        raise not_sent(
-            ErrorCode.CONFLICT,
-            f"{batch.name} cannot be resumed: its unsent rows were dropped.",
-            hint=rejects_hint(batch, "to send them from a new file, first save them"),
-        )
+        hint = rejects_hint(batch, "to send them from a new file, first save them")
+        raise not_sent(ErrorCode.CONFLICT, f"{batch.name} cannot be resumed: its unsent rows were dropped.", hint=hint)
     if not batch.is_for(service):
         raise not_sent(ErrorCode.CONFLICT, f"{batch.name} was created for {batch.service}, not for {service.identity}.")
 

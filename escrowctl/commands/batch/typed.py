@@ -67,10 +67,8 @@ class SendOptions(NamedTuple):
     def require_expected(self, count: int, sums: dict[str, Sum]) -> None:
         """Raise `ErrorCode.EXPECTATION_FAILED` if the number or the sums of the rows differ from --expect-*."""
         if self.expected_count is not None and self.expected_count != count:
-            raise not_sent(
-                ErrorCode.EXPECTATION_FAILED,
-                f"--expect-count is {self.expected_count}, but the number of rows is {count:,}.",
-            )
+            message = f"--expect-count is {self.expected_count}, but the number of rows is {count:,}."
+            raise not_sent(ErrorCode.EXPECTATION_FAILED, message)
         if not self.expected_totals:
             return
         if "" in sums:
@@ -80,10 +78,8 @@ class SendOptions(NamedTuple):
             found, wanted = sums.get(currency, Sum()).amount, self.expected_totals.get(currency)
             if wanted is None or found != wanted:
                 expected = f"is {currency}={wanted}" if wanted else f"has no sum for {currency}"
-                raise not_sent(
-                    ErrorCode.EXPECTATION_FAILED,
-                    f"--expect-total {expected}, but the rows add up to {found:f} {currency}.",
-                )
+                message = f"--expect-total {expected}, but the rows add up to {found:f} {currency}."
+                raise not_sent(ErrorCode.EXPECTATION_FAILED, message)
 
 
 def parse_totals(session: Session, texts: list[str] | None) -> dict[str, Number]:

@@ -69,7 +69,7 @@ class Filters:
 
     def __init__(self, session: Session, status: str | None, since: str | None, reference: str | None) -> None:
         """Read the values of these options. Raises `ErrorCode.BAD_VALUE` for an invalid value."""
-        self.statuses = frozenset(parse_statuses(status, name="--status") if status is not None else ())
+        self.statuses = frozenset(parse_statuses(status, name="--status"))
         self.since = parse_moment(since, name="--since", now=session.runtime.now()) if since is not None else None
         self.reference = reference
         self.undated = 0
@@ -107,9 +107,9 @@ class Filters:
             session.console.note("undated", why, important=True)
 
 
-def parse_statuses(text: str, *, name: str) -> list[str]:
-    """Return the statuses in `text`, case-folded. `name` is the option. Raises `BAD_VALUE` for an empty status."""
-    statuses = [one.strip().casefold() for one in text.split(",")]
+def parse_statuses(text: str | None, *, name: str) -> list[str]:
+    """Return the statuses in the option `name`, case-folded; None has none. Raises `BAD_VALUE` for an empty status."""
+    statuses = [one.strip().casefold() for one in text.split(",")] if text is not None else []
     if not all(statuses):
         raise bad_value(f'{name} "{text}" has an empty status: write one or more, such as held,disputed.')
     return statuses

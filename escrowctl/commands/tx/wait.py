@@ -48,9 +48,7 @@ def wait(
     resource_ids, several = read_ids(ids, session.runtime.stdin)
     seconds = parse_duration(deadline, name="--deadline").total_seconds()
     goal_statuses = _parse_statuses(session, goals, name="--for")
-    failure_statuses = (
-        _parse_statuses(session, failures, name="--fail-on") if failures is not None else frozenset[str]()
-    )
+    failure_statuses = _parse_statuses(session, failures, name="--fail-on")
     if goal_statuses & failure_statuses:
         raise bad_value(f"--for and --fail-on both name {', '.join(sorted(goal_statuses & failure_statuses))}.")
     poller = _StatusPoller(session, resource_ids, f"waiting for {goals}", seconds, every=POLL_SECONDS)
@@ -181,8 +179,8 @@ class _StatusPoller:
         self._session.console.draw_wait(f"{self._activity}: {escrows}", elapsed)
 
 
-def _parse_statuses(session: Session, text: str, *, name: str) -> frozenset[str]:
-    """Return the statuses in `text`, the value of the option `name`.
+def _parse_statuses(session: Session, text: str | None, *, name: str) -> frozenset[str]:
+    """Return the statuses in `text`, the value of the option `name`; none if it is not given.
 
     "released" is replaced by the statuses in status.released. Raises `BAD_VALUE` if these are not set.
     """

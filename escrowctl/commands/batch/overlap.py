@@ -59,12 +59,9 @@ def _refuse_rows_done_differently(session: Session, checked: CheckedFile, overla
     if not flaws:
         return
     print_flaws(session, flaws[:MAX_SHOWN_FLAWS])
-    raise not_sent(
-        ErrorCode.ALREADY_DONE,
-        f"{_describe_lines(flaws)}: already done, but not as the file says.",
-        hint="correct or remove these rows",
-        facts={"flaws": [flaw._asdict() for flaw in flaws[:_MAX_NAMED_LINES]]},
-    )
+    message = f"{_describe_lines(flaws)}: already done, but not as the file says."
+    facts = {"flaws": [flaw._asdict() for flaw in flaws[:_MAX_NAMED_LINES]]}
+    raise not_sent(ErrorCode.ALREADY_DONE, message, hint="correct or remove these rows", facts=facts)
 
 
 def _describe_difference(session: Session, kind: RowKind, row: RowContent, entry: Entry) -> str:

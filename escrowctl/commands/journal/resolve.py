@@ -283,10 +283,8 @@ def _advise_service(session: Session, entry: Entry) -> str | Hint:
         return f"{session.invocation.program} -p {profile} {resolve}"
     # Quoted, because the URL of an imported entry may contain any text.
     origin = shlex.quote("/".join(entry.intent.url.split("/")[:3]))
-    return Hint(
-        f"ESCROWCTL_BASE_URL={origin} {session.invocation.program} {resolve}",
-        f"set ESCROWCTL_API_KEY to the key that sent {entry.name}, then",
-    )
+    label = f"set ESCROWCTL_API_KEY to the key that sent {entry.name}, then"
+    return Hint(f"ESCROWCTL_BASE_URL={origin} {session.invocation.program} {resolve}", label)
 
 
 def _advise_support(entry: Entry, likely_id: str | None = None) -> tuple[Hint, Hint]:

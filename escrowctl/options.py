@@ -22,7 +22,6 @@ FIELD_NAMES = (
 )
 """The names that `--fields` accepts: known fields of records, and columns of the journal, events and batches."""
 
-
 _SHARED_OPTIONS_LINE = "Shared options (--json, -p NAME, --sandbox, ...): escrowctl help options"
 
 

@@ -32,7 +32,6 @@ _RUN_PREFIX_CHARS = len("01234567-89ab-")
 _USER_VARIABLES = ("LOGNAME", "USER", "LNAME", "USERNAME")
 """The variables that getpass.getuser() reads, in its order. To import getpass would also import termios."""
 
-
 Clock = Callable[[], datetime]
 """Returns the current time in UTC."""
 

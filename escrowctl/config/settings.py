@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from escrowctl.config.profiles import ConfigFile, Profile
     from escrowctl.journal_url import JournalUrl
 
-
 MODES = ("test", "live")
 COMMAND_LINE, ENVIRONMENT, DEFAULT_PROFILE = "the command line", "the environment", "the default profile"
 """What can choose a service (a choice's `level`), the strongest first."""

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from escrowctl.options import SharedOptions
     from escrowctl.output.view import Listing, View
 
-
 _MIN_WIDTH, _DEFAULT_WIDTH = 40, 80
 _RED, _RESET = "\x1b[1;31m", "\x1b[0m"
 

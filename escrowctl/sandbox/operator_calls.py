@@ -54,7 +54,6 @@ _SELECT_ATTEMPTS = """
     SELECT attempted_at AS at, status, error, milliseconds FROM delivery_attempts WHERE delivery = ? ORDER BY position
 """
 
-
 _SELECT_ENTRIES = """
     SELECT entry, transaction_id AS "transaction", move, account, currency, units AS amount, posted_at
     FROM ledger_entries ORDER BY entry

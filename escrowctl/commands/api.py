@@ -33,8 +33,7 @@ def call(
       escrowctl api GET /users/usr_PAYER001 --json
       escrowctl api POST /notes --data '{"text": "checked"}'
     """
-    # Help imports this module. To keep help fast, only a call makes these imports.
-    from escrowctl.commands.raw import call_path  # noqa: PLC0415
+    from escrowctl.commands.raw import call_path  # noqa: PLC0415 - help does not need it
     from escrowctl.commands.writing import check_options  # noqa: PLC0415
 
     options = check_options(idempotency_key, reason, allow_duplicate)

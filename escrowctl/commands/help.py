@@ -20,8 +20,7 @@ def show(
       escrowctl help exit-codes
       escrowctl help tx create
     """
-    # Help of any command imports this module. To keep it fast, the topics are imported here.
-    from escrowctl.completion.tree import read_tree  # noqa: PLC0415
+    from escrowctl.completion.tree import read_tree  # noqa: PLC0415 - help of a command does not need it
     from escrowctl.man_page import render_man_page  # noqa: PLC0415
     from escrowctl.topics.topic import TOPICS, list_topics, read_topic  # noqa: PLC0415
 

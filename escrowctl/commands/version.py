@@ -16,8 +16,7 @@ def show(context: typer.Context) -> None:
       escrowctl version
       escrowctl version --json | jq -r .journal
     """
-    # Help imports this module. To keep help fast, only the command makes these imports.
-    import platform  # noqa: PLC0415
+    import platform  # noqa: PLC0415 - help does not need it
 
     from escrowctl.commands.config import find_paths  # noqa: PLC0415
     from escrowctl.contract.json import JsonValue, Number  # noqa: PLC0415

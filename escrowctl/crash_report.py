@@ -1,8 +1,7 @@
 """Crash reports: private files that name the lines of code at which escrowctl failed.
 
-An operator may send a report to the developers. So it contains no values: no exception messages, no
-arguments of the command line, no part of a request or a reply. All names in it come from the source of
-escrowctl and its packages.
+An operator may send a report to the developers. So it contains no values: no exception messages, no arguments of the
+command line, no part of a request or a reply. All names in it come from the source of escrowctl and its packages.
 """
 
 import contextlib

@@ -48,9 +48,8 @@ _MAX_UNSENT_BYTES = 1 << 40
 class LoopbackServer:
     """An HTTP server on `HOST`. It listens from its creation on, and answers while `run` runs.
 
-    The Host header must be a name of this machine, or one of `hosts` (in lower case).
-
-    Raises EscrowctlError `ErrorCode.BUSY` if it cannot listen.
+    The Host header must be a name of this machine, or one of `hosts` (in lower case). Raises EscrowctlError
+    `ErrorCode.BUSY` if it cannot listen.
     """
 
     def __init__(self, port: int, *, hosts: frozenset[str] = frozenset()) -> None:

@@ -137,7 +137,6 @@ def _write_crash_report(session: "Session", error: BaseException) -> "Path | Non
 
 
 def _report_traceback(session: "Session", error: BaseException) -> None:
-    """Write a traceback under `--debug`."""
     import contextlib
     import traceback
 

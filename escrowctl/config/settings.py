@@ -231,9 +231,8 @@ class ServiceResolver:
     def find_shared_journal(self) -> "tuple[JournalUrl, float] | None":
         """Return the URL of the shared journal, from the profile or ESCROWCTL_JOURNAL, and the seconds for a write.
 
-        None: the journal is this machine's own.
-
-        Raises `ErrorCode.BAD_VALUE` if both name one and they differ, or if the variable is not such a URL.
+        None: the journal is this machine's own. Raises `ErrorCode.BAD_VALUE` if both name one and they differ, or if
+        the variable is not such a URL.
         """
         named, choice = self.environ.get("ESCROWCTL_JOURNAL"), self._choose_for_journal()
         in_profile = choice.profile.journal if choice is not None and choice.profile is not None else None

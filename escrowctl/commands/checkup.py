@@ -184,8 +184,7 @@ class _Checkup:
         except EscrowctlError as error:
             yield make_failure("record", error)
             return
-        create = find_create(entries, service.journal_names)
-        examination = RecordCheck(record, resource_id, service.pointers, create)
+        examination = RecordCheck(record, resource_id, service.pointers, find_create(entries, service.journal_names))
         yield from map(examination.check, FIELDS)
         for field, pointer in examination.found_pointers.items():
             self.new_settings[field] = (f"reply.{field}", pointer)

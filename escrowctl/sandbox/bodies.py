@@ -92,8 +92,7 @@ def _check_texts_and_depth(value: JsonValue, *, depth: int) -> None:
     elif isinstance(value, Mapping | Sequence):
         if depth > MAX_DEPTH:
             _refuse_json("nested too deeply")
-        items = (*value, *value.values()) if isinstance(value, Mapping) else value
-        for item in items:
+        for item in (*value, *value.values()) if isinstance(value, Mapping) else value:
             _check_texts_and_depth(item, depth=depth + 1)
 
 

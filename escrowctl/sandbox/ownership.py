@@ -115,11 +115,10 @@ def _write_lock_file(file: FileIO, content: str) -> None:
 
 
 def _try_lock(file: FileIO, kind: int) -> bool:
-    try:
+    with contextlib.suppress(OSError):
         fcntl.flock(file, kind | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
+        return True
+    return False
 
 
 def _poll(seconds: float) -> Iterator[None]:

@@ -255,10 +255,9 @@ def _advise_reading(session: Session, batch: Batch) -> tuple[Hint, ...]:
 
 
 def _find_service(session: Session) -> Service | None:
-    try:
+    with suppress(EscrowctlError):
         return session.service
-    except EscrowctlError:
-        return None
+    return None
 
 
 def _list_reasons(journal: Journal, summary: Summary) -> Iterator[tuple[Outcome, str]]:

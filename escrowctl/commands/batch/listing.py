@@ -123,6 +123,5 @@ def drop(context: typer.Context, name: NameArgument, yes: YesOption = False) -> 
     with session.signals.held():
         change_batch(journal, batch, batch._replace(dropped=True))
         count = sum_up(journal, batch).counts[Outcome.NOT_SENT]
-        session.console.note(
-            "dropped", f"{name}: {count_rows(count)} will not be sent", hints=(rejects_hint(batch, "to correct them"),)
-        )
+        hints = (rejects_hint(batch, "to correct them"),)
+        session.console.note("dropped", f"{name}: {count_rows(count)} will not be sent", hints=hints)

@@ -84,12 +84,9 @@ class BatchReport(NamedTuple):
             word = "differs" if outcome is Outcome.DONE else outcome.label
             session.console.note(outcome.value, text, label=word, important=True)
         if self.summary.unread:
-            session.console.note(
-                "not_confirmed",
-                f"accepted, but not confirmed by a reading: {count_rows(self.summary.unread)}",
-                important=True,
-                hints=_advise_reading(session, self.summary.batch),
-            )
+            message = f"accepted, but not confirmed by a reading: {count_rows(self.summary.unread)}"
+            hints = _advise_reading(session, self.summary.batch)
+            session.console.note("not_confirmed", message, important=True, hints=hints)
 
 
 def make_report(session: Session, journal: Journal, batch: Batch) -> BatchReport:

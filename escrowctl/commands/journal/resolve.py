@@ -208,9 +208,8 @@ def _resend(session: Session, resolver: EntryResolver, entry: Entry, options: _O
             declined=f"the outcome of {entry.name} is still unknown",
         )
     request = resolver.restore_sendable_request(entry)
-    result = resolver.send_again(
-        entry, _make_decision(session, options), has_asked=not options.yes, allow_unreadable=options.allow_unreadable
-    )
+    decision, unread = _make_decision(session, options), options.allow_unreadable
+    result = resolver.send_again(entry, decision, has_asked=not options.yes, allow_unreadable=unread)
     if request.operation.is_once_only and not result.sent_entry.settlement.verified:
         result = session.pipeline.read_back(request, result)
         note_result(session, request.operation, request.resource_id or "", result)

@@ -79,9 +79,8 @@ class OnceOnlyWrites(NamedTuple):
         if resource_id in refused:
             raise refused[resource_id]
         with adding_id(resource_id):
-            result = self.session.pipeline.run_on_record(
-                lambda found: self._make_request(resource_id, found), confirm, self.record_options
-            )
+            make_request = partial(self._make_request, resource_id)
+            result = self.session.pipeline.run_on_record(make_request, confirm, self.record_options)
         note_result(self.session, self.operation, resource_id, result)
         self.session.remember_ids(self.operation.noun, {resource_id: result.status_after})
         http_status = result.entry.settlement.http_status if result.entry else None

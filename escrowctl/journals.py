@@ -14,8 +14,6 @@ from escrowctl.errors import ErrorCode, EscrowctlError, Reason, not_sent
 from escrowctl.output.console import Console
 from escrowctl.runtime import Runtime
 
-_MONEY_OPERATIONS = (CREATE_TRANSACTION.name, RELEASE_TRANSACTION.name)
-
 if TYPE_CHECKING:
     from escrowctl.journal.journal import Journal
     from escrowctl.journal.postgres.place import PostgresPlace
@@ -102,7 +100,7 @@ class Journals:
             return
         from escrowctl.journal.model import POSSIBLE_STATES, Selection
 
-        money_writes = Selection(states=POSSIBLE_STATES, operations=_MONEY_OPERATIONS)
+        money_writes = Selection(states=POSSIBLE_STATES, operations=(CREATE_TRANSACTION.name, RELEASE_TRANSACTION.name))
         with closing(self.open(reading=True)) as journal:
             if any(one.intent.goes_to_service(service.journal_names) for one in journal.select_all(money_writes)):
                 return

@@ -9,8 +9,6 @@ from escrowctl.output.errors import make_error_document
 from escrowctl.output.view import View
 from escrowctl.session import Session
 
-_OUTPUT_ERRORS = (ErrorCode.RESULT_NOT_PRINTED, ErrorCode.OUTPUT_UNUSABLE)
-
 
 def run_several(session: Session, ids: list[str], run: Callable[[str], View], *, verb: str | None = None) -> None:
     """Call `run` for each id in turn, and show the view that it returns as a line.
@@ -32,7 +30,7 @@ def run_several(session: Session, ids: list[str], run: Callable[[str], View], *,
                     # Inside `held()`: a waiting signal ends the loop only after this line is counted.
                     shown += 1
             except EscrowctlError as error:
-                if error.code in _OUTPUT_ERRORS:
+                if error.code in (ErrorCode.RESULT_NOT_PRINTED, ErrorCode.OUTPUT_UNUSABLE):
                     raise
                 failures.append(error)
                 _show_failure(session, resource_id, error, verb)

@@ -7,8 +7,6 @@ from escrowctl.webhooks.event import Event
 from escrowctl.webhooks.forward import Attempt
 from escrowctl.webhooks.spool import ForwardState
 
-_MISSING = "-"
-
 
 def view_event(event: Event, *, at: str, result: str = "", forward: JsonValue = None) -> View:
     """Return the view of an event. `at` is the time to show; `result` and `forward` (JSON), the forwarding."""
@@ -29,7 +27,7 @@ def view_event(event: Event, *, at: str, result: str = "", forward: JsonValue = 
     document = named | {"verified": event.verified, **counted, "forward": forward}
     # The line has little room: "verified" is left out if there is a result.
     last = result if event.verified and result else f"{checked}, {result}" if result else checked
-    cells = (f"{event.name:<12}", f"{kind or _MISSING:<20}", f"{resource or _MISSING:<11}", f"{status or _MISSING:<8}")
+    cells = (f"{event.name:<12}", f"{kind or '-':<20}", f"{resource or '-':<11}", f"{status or '-':<8}")
     line = "  ".join((f"{at[11:19]}Z", *cells, last))
     return View(document, event.name, named, line=line, named=named, record=event.document)
 

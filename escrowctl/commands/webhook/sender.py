@@ -15,7 +15,6 @@ from escrowctl.webhooks.signing import Verifier, read_secret
 from escrowctl.webhooks.spool import Spool
 
 _VARIABLE_NAME = "ESCROWCTL_WEBHOOK_SECRET"
-_SPOOL_FILE_NAME = "webhooks.db"
 
 SecretFileOption = Annotated[
     Path | None, typer.Option("--secret-file", metavar="FILE", help="A file (0600) with the signing secret.")
@@ -49,7 +48,7 @@ class EventSource:
     @property
     def spool_path(self) -> Path:
         """The path of the file with the stored events."""
-        return self._session.journals.folder / _SPOOL_FILE_NAME
+        return self._session.journals.folder / "webhooks.db"
 
     def find_secrets(self) -> list[str]:
         """Return the secrets in `--secret-file`, else in ESCROWCTL_WEBHOOK_SECRET, else in stored replies.

@@ -128,9 +128,8 @@ class Spool:
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 (self._service, delivery.id, verified, at, headers, delivery.body, digest, size),
             ).lastrowid
-        self._db.execute(
-            "INSERT INTO arrivals VALUES (?, 1) ON CONFLICT (event) DO UPDATE SET count = count + 1", (number,)
-        )
+        count_arrival = "INSERT INTO arrivals VALUES (?, 1) ON CONFLICT (event) DO UPDATE SET count = count + 1"
+        self._db.execute(count_arrival, (number,))
         return self._read_events("WHERE number = ?", number)[0]
 
     def queue(self, event: Event, target: str) -> bool:

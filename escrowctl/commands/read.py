@@ -61,7 +61,7 @@ def read_ids(arguments: list[str] | None, stdin: TextIO, *, noun: str = "transac
         for number, line in enumerate(iter(partial(stdin.readline, _MAX_LINE_CHARS), ""), start=1):
             if number > _MAX_LINES:
                 raise bad_value(f"standard input has more than {_MAX_LINES} lines: give fewer ids at once.")
-            if text := line.strip().strip(_BYTE_ORDER_MARK):
+            if text := line.lstrip(_BYTE_ORDER_MARK).strip():
                 ids.append(parse_id(text, noun=noun))
     except UnicodeDecodeError as error:
         raise bad_value("standard input is not text: write one id per line.") from error

@@ -43,7 +43,8 @@ class ConfigEditor:
         with locked(self.folder, self._runtime):
             if tuple(path[2:]) == ("status", "pending") and isinstance(value, list):
                 listed = find_value(self.read(), path)
-                value = list(dict.fromkeys([*(PENDING_STATUSES if listed is None else listed), *value]))
+                known = PENDING_STATUSES if listed is None else listed
+                value = [*known, *(status for status in value if status not in known)]
             self.write_changes([(path, value)])
         return value
 

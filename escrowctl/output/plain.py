@@ -7,7 +7,7 @@ from itertools import chain
 
 from escrowctl.characters import is_visible
 
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\0", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+_FORMULA_STARTS = ("=", "+", "-", "@", "\0", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 def safe(text: str) -> str:

@@ -162,6 +162,7 @@ def test_body_columns_make_the_body(start: Start, rows: WriteRows) -> None:
         (("--concurrency", "0"), 2),
         (("--concurrency", "129"), 2),
         (("--rps", "0"), 2),
+        (("--rps", "nan"), 2),
         (("--results", "x.txt"), 2),
         (("--results", "/missing/x.csv"), 2),
     ],

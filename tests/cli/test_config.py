@@ -208,6 +208,7 @@ def test_setting_is_written_with_its_type(
         ("mode", "test", "live"),
         ("base_url", "http://escrow.example.com"),
         ("status.released", "a,,b"),
+        ("profiles.acme-test.status.pending", "[[1]]"),
         ("reply.idd", "/x"),
         ("profiles.a b.mode", "test"),
         ("profiles.nowhere.mode", "test"),

@@ -22,7 +22,7 @@ def test_several_ids_are_a_line_each_and_one_exit_code(service_and_run: ServiceA
 
     _server, run = service_and_run(behave)
 
-    lines = run("tx", "get", "-", "--json", stdin="\ufefftx_1\r\ntx_2\r\n\r\ntx_3\r\n")
+    lines = run("tx", "get", "-", "--json", stdin="\ufeff tx_1\r\ntx_2\r\n\r\ntx_3\r\n")
     table = run("tx", "get", "tx_1", "tx_3")
 
     assert [json.loads(line)["outcome"] for line in lines.out.splitlines()] == ["read", "refused", "read"]

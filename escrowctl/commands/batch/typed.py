@@ -1,5 +1,6 @@
 """The options of the commands that send a batch, and their checks."""
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -26,11 +27,20 @@ def parse_results_path(text: str) -> Path:
     return path
 
 
+def _require_number(rate: float | None) -> float | None:
+    if rate is not None and math.isnan(rate):
+        raise bad_value("--rps nan is not a number: write rows a second, such as 5.")
+    return rate
+
+
 FileArgument = Annotated[str, typer.Argument(metavar="FILE", help="CSV with a header, or JSON lines; - for stdin.")]
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The batch, such as b41.")]
 ConcurrencyOption = Annotated[int, typer.Option("--concurrency", metavar="N", min=1, max=128, help="N rows at once.")]
 RateOption = Annotated[
-    float | None, typer.Option("--rps", metavar="N", min=0.001, max=100_000, help="At most N rows a second.")
+    float | None,
+    typer.Option(
+        "--rps", metavar="N", min=0.001, max=100_000, callback=_require_number, help="At most N rows a second."
+    ),
 ]
 CountOption = Annotated[int | None, typer.Option("--expect-count", metavar="N", help="Refuse unless there are N rows.")]
 TotalOption = Annotated[

@@ -265,6 +265,7 @@ class Run:
                 self._next_read = now + _LOOK_SECONDS
                 self._state = self.shared.read()
             self._apply(self._state, len(ended), counts)
+            self.shared.keep_to_core(self._state)
         except EscrowctlError as error:
             self._fail(error)
 

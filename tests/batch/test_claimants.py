@@ -165,7 +165,6 @@ def test_child_stops_with_its_group_and_ends_by_its_parent_alone(tmp_path: Path,
         parent = program.start(*words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
         wait_until(lambda: len(senders.writes) == 2)
         (child,) = map(int, Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text().split())
-        cores = [os.sched_getaffinity(process) for process in (parent.pid, child)]
 
         os.killpg(parent.pid, signal.SIGSTOP)
         wait_until(lambda: Path(f"/proc/{child}/stat").read_text().split()[2] == "T")
@@ -174,6 +173,7 @@ def test_child_stops_with_its_group_and_ends_by_its_parent_alone(tmp_path: Path,
             os.kill(child, number)
         before = [*senders.writes.values()][1]
         wait_until(lambda: [*senders.writes.values()][1] > before + 50)
+        cores = [os.sched_getaffinity(process) for process in (parent.pid, child)]
         is_slow.set()
         wait_until(lambda: len(waiting) == 16)
         parent.send_signal(signal.SIGINT)
@@ -247,13 +247,13 @@ def test_harness_notices_a_process_that_ignores_the_marks(tmp_path: Path, rows: 
         "from escrowctl.journal.tables import batches\n"
         "from escrowctl.main import main\n"
         "claim, claim_rows = batches.claim, SharedRun.claim\n"
-        "def claim_without_mark(database, batch, *words):\n"
-        "    rows = claim(database, batch, *words)\n"
-        "    database.execute('UPDATE main.plans SET sender = NULL WHERE batch = ?', (batch,))\n"
+        "def claim_without_mark(database, batch, sender, *words):\n"
+        "    rows = claim(database, batch, sender, *words)\n"
+        "    database.execute('UPDATE main.plans SET sender = NULL WHERE sender = ?', (sender,))\n"
         "    return rows\n"
         "def claim_slowly(*words):\n"
         "    rows = claim_rows(*words)\n"
-        "    time.sleep(1)\n"
+        "    time.sleep(2)\n"
         "    return rows\n"
         "batches.claim, SharedRun.claim = claim_without_mark, claim_slowly\n"
         "Commit.find_duplicates = lambda self, *a, **k: []\n"

@@ -66,12 +66,11 @@ def test_process_that_cannot_be_started_is_a_warning(
     service, run = start()
     further = "escrowctl.commands.batch.further"
     monkeypatch.setattr(f"{further}.os.sched_getaffinity", lambda _process: {1, 2})
-    monkeypatch.setattr(f"{further}.os.sched_setaffinity", keep_to := Mock())
     monkeypatch.setattr(f"{further}.Popen", Mock(side_effect=BlockingIOError(errno.EAGAIN, "no more processes")))
 
     result = run("create", str(rows(40)), "--yes", "--concurrency", "32")
 
-    assert (result.code, len(service.applied), keep_to.call_args.args) == (0, 40, (0, {1, 2}))
+    assert (result.code, len(service.applied)) == (0, 40)
     assert "warning: only 1 of 2 processes send rows, because no other can be started: no more processes" in result.err
 
 

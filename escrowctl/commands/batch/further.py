@@ -1,10 +1,9 @@
 """Start further claimants of a batch as child processes: the only way in which escrowctl uses more than one core."""
 
 import os
-import random
 import select
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired
 
@@ -58,14 +57,11 @@ class Children:
 def further_claimants(session: Session, batch: Batch, concurrency: int) -> Iterator[tuple[int, Children]]:
     """Start a claimant for each `_ROWS_PER_PROCESS` rows at once beyond the first, at most one a core.
 
-    Yield how many rows at once are left for this process, and the children. Each process keeps to a core of its own:
-    one of its threads runs at a time, and to wake the next one on another core costs up to a quarter of the speed.
-    A sandbox in this process has no children: no other process can use it.
+    Yield how many rows at once are left for this process, and the children. A sandbox in this process has no children:
+    no other process can use it.
     """
-    cores = os.sched_getaffinity(0) if sys.platform == "linux" else set(range(os.cpu_count() or 1))
-    wanted = 1 if session.connector.is_in_process(session.service) else -(-concurrency // _ROWS_PER_PROCESS)
-    own, *others = random.sample(sorted(cores), min(wanted, len(cores)))  # other batches may run here too
-    count = 1 + len(others)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    count = 1 if session.connector.is_in_process(session.service) else min(-(-concurrency // _ROWS_PER_PROCESS), cores)
     share = concurrency // count
     options = session.options
     given = {"-p": options.profile, "--base-url": options.base_url, "--config": options.config}
@@ -78,8 +74,7 @@ def further_claimants(session: Session, batch: Batch, concurrency: int) -> Itera
     # At its end, each pipe is closed, and each child awaited.
     with ExitStack() as stack:
         try:
-            for core in others:
-                _keep_to({core})  # a child begins where its parent is
+            for _ in range(count - 1):
                 # A child stays in this process's group, so that Ctrl-Z stops it too.
                 process = Popen(  # noqa: S603 - it is this program
                     words, env=dict(session.runtime.environ), stdin=PIPE, stdout=DEVNULL, stderr=DEVNULL
@@ -88,14 +83,7 @@ def further_claimants(session: Session, batch: Batch, concurrency: int) -> Itera
         except OSError as error:
             why = f"only {len(processes) + 1} of {count} processes send rows, because no other can be started"
             session.console.warn("processes", f"{why}: {error.strerror}")
-        _keep_to({own} if processes else cores)
-        yield concurrency - share * len(others), Children(session.signals.take_pending, processes)
-
-
-def _keep_to(cores: Collection[int]) -> None:
-    if sys.platform == "linux":
-        with suppress(OSError):
-            os.sched_setaffinity(0, cores)
+        yield concurrency - share * (count - 1), Children(session.signals.take_pending, processes)
 
 
 def follow_parent() -> Callable[[], ErrorCode | None]:

@@ -60,7 +60,7 @@ def init(
         if name is not None or admin is not None or single_role or plan or print_sql:
             message = "--name, --admin, --single-role, --plan and --print are for a shared journal"
             raise bad_value(f"{message}: set ESCROWCTL_JOURNAL to its URL.")
-        _init_own(session, source, yes=yes)
+        _init_own(session) if source is None else _replace_own(session, source, yes=yes)
         return
     new = _rename(shared, name)
     if plan or print_sql:
@@ -90,14 +90,8 @@ def init(
         session.console.note("name", message, important=True)
 
 
-def _init_own(session: Session, source: str | None, *, yes: bool) -> None:
-    """Create the journal of this machine if there is none; or from the export `source`, in place of the current one."""
-    if source is not None:
-        from escrowctl.journal.sqlite.succession import replace_from_export  # noqa: PLC0415 - seldom needed
-
-        place = SqlitePlace(session.journals.folder)
-        _replace(session, partial(replace_from_export, place), source, place.location, yes=yes)
-        return
+def _init_own(session: Session) -> None:
+    """Create the journal of this machine if there is none."""
     with closing(session.journals.open(reading=True, check_required_ids=False)) as journal:
         closed, exists = journal.require_complete(), journal.place.exists
     with closing(session.journals.open(reading=False, check_required_ids=not exists)) as journal:
@@ -112,6 +106,14 @@ def _rename(place: PostgresPlace, name: str | None) -> PostgresPlace:
         return place.with_name(name) if name is not None else place
     except ValueError as error:
         raise bad_value(f"--name {error}.") from error
+
+
+def _replace_own(session: Session, source: str, *, yes: bool) -> None:
+    """Replace the journal of this machine by one that is made from an export."""
+    from escrowctl.journal.sqlite.succession import replace_from_export  # noqa: PLC0415 - seldom needed
+
+    place = SqlitePlace(session.journals.folder)
+    _replace(session, partial(replace_from_export, place), source, place.location, yes=yes)
 
 
 def _replace(
@@ -156,9 +158,12 @@ def _show_steps(session: Session, place: PostgresPlace, *, with_roles: bool, as_
 def _confirm(session: Session, missing: int | None, *, yes: bool) -> None:
     """Ask before the current journal is closed, unless `yes`. Raises `CONFIRMATION_NEEDED` or `DECLINED`."""
     if not yes:
-        lines = [f"  {_describe_missing(missing)}", "To close the current journal and make a new one, type yes:"]
-        why = "making a new journal needs confirmation"
-        session.prompt.confirm(lines, "yes", why=why, declined="no journal was made")
+        session.prompt.confirm(
+            [f"  {_describe_missing(missing)}", "To close the current journal and make a new one, type yes:"],
+            "yes",
+            why="making a new journal needs confirmation",
+            declined="no journal was made",
+        )
 
 
 def _show_journal(session: Session, journal_id: str, where: str, *, created: bool) -> None:

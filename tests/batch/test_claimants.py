@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from e2e.script import SECONDS, Program
@@ -19,8 +20,10 @@ from wire_server import Seen
 from batch.conftest import WriteRows
 from batch.services import Answer, BatchService
 from batch.test_kills import audit, served
+from escrowctl.batch.claimants import Claimant, RunState, SharedRun
 from escrowctl.commands.batch.further import follow_parent
 from escrowctl.errors import ErrorCode
+from escrowctl.runtime import Runtime
 
 pytestmark = pytest.mark.slow
 
@@ -185,6 +188,21 @@ def test_child_stops_with_its_group_and_ends_by_its_parent_alone(tmp_path: Path,
         released.set()
 
     assert (code, [len(one) for one in cores], set.isdisjoint(*cores)) == (12, [1, 1], True)
+
+
+def test_processes_divide_the_cores_of_their_host_if_there_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen, runtime = list[set[int]](), Runtime()
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _process: {4, 6})
+    monkeypatch.setattr(os, "sched_setaffinity", lambda _thread, cores: chosen.append(cores))
+    shared = SharedRun(Mock(), Mock(), Mock(), runtime)
+    own, other = (Claimant(sender, "", runtime.host, 1, "") for sender in (runtime.run_id, "x"))
+
+    found = []
+    for others in ([], [other], [other._replace(host="else")], [other], [other._replace(is_idle=True)], [other] * 2):
+        shared.keep_to_core(RunState((own, *others)))
+        found.append(len(chosen[-1]))
+
+    assert found == [2, 1, 2, 1, 2, 2]
 
 
 @pytest.mark.parametrize(("orders", "taken"), [("", 1), (".", 1), ("..", 2)], ids=["none", "one", "two"])

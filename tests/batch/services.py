@@ -45,7 +45,6 @@ class BatchService:
         self.amounts: dict[str, float] = {}
         self._reads = 0
         self._made = 0
-        self._refusing = 0
 
     def behave(self, seen: Seen, connection: socket.socket) -> None:
         if not seen.is_write:

@@ -11,7 +11,7 @@ from batch.conftest import Start, WriteRows, counts_of, open_elsewhere
 from batch.services import BatchService, as_usual
 from escrowctl.batch.overlaps import Overlaps, find_overlaps
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import AttemptRequest
+from escrowctl.journal.model import AttemptRequest, Selection
 
 RUN = ("--yes", "--json")
 
@@ -237,8 +237,7 @@ def test_row_that_another_process_sends_now_is_named_so(start: Start, rows: Writ
     run("journal", "list")
     run("tx", "create", "--amount", "1", "--currency", "EUR", "--reference", "X")
     elsewhere = open_elsewhere(home)
-    first = elsewhere.find(1)
-    assert first is not None
+    (first,) = elsewhere.select(Selection(9))
     elsewhere.begin(AttemptRequest(first.intent._replace(reference="A-1", idempotency_key="k"), "r"))
 
     busy = run("create", str(rows(2)), *RUN)

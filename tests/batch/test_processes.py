@@ -56,8 +56,7 @@ def test_row_whose_id_another_process_works_on_is_not_sent(start: Start, rows: W
     service, run = start()
     run("release", str(rows(text="id\ntx_1\n")), *RUN)
     elsewhere = open_elsewhere(home)
-    entry = elsewhere.find(1)
-    assert entry is not None
+    (entry,) = elsewhere.storage.read_entries([1])
     assert elsewhere.locks.hold(f"{entry.intent.service}\ntransaction\ntx_2")
 
     result = run("release", str(rows(text="id\ntx_2\ntx_3\n")), *RUN, **Clock().injected)

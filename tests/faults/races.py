@@ -55,7 +55,6 @@ class TwoPortService:
         self.may_answer: Callable[[], bool] = lambda: True
         self.readers: threading.Barrier | None = None
         self.lingers = 0.0
-        self.answered_at = 0.0
         self._lock = threading.Lock()
         self._numbers = itertools.count()
         self.servers = [WireServer(self._behave, port=port) for port in ports]
@@ -75,7 +74,6 @@ class TwoPortService:
         while not self.may_answer() and time.monotonic() < deadline:
             time.sleep(0.002)
         time.sleep(self.lingers)
-        self.answered_at = time.monotonic()
         connection.sendall(_record(resource_id, "held" if seen.method == "POST" else "released"))
 
     def _read(self, seen: Seen, connection: socket.socket) -> None:

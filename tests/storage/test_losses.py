@@ -110,8 +110,7 @@ def test_earlier_attempt_stays_unknown_when_the_next_intent_is_lost(opener: Open
         journal.begin(AttemptRequest(entry.intent, "r2", again=entry))
     journal.close()
 
-    found = opener().find(1)
-    assert found is not None
+    (found,) = opener().select(Selection(9))
     assert (found.attempt, found.state) == (2, State.UNKNOWN)
 
 

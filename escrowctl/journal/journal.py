@@ -345,7 +345,7 @@ class Journal:
         # A chain that ends as a checked commit of this object left it is not an older copy.
         if head == self._checked_head:
             return
-        if why := self.witness.compare(saved := saved or self.witness.read(), self.storage, head):
+        if why := self.witness.compare(saved := saved or self.witness.read(), self.storage.journal_id, view, head):
             self._require_open(view)  # a closed journal is not replaced again
             raise unusable(self.place.location, why, reason=Reason.DAMAGED)
         self._checked_head = head

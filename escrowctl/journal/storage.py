@@ -118,6 +118,9 @@ class Reading(Protocol):
     def closing(self) -> Closing | None:
         """The closing record, which is always the last one. None: the journal is open."""
 
+    def contains(self, head: Head) -> bool:
+        """Whether the chain had this head, or has it now."""
+
     def now(self) -> datetime:
         """Return the time in UTC by the storage's clock: the same at each call. It dates records and decides caps."""
 

@@ -153,7 +153,7 @@ def import_archive(transaction: Transaction, storage: Storage, archive: Archive)
     archive comes from this journal but contradicts it, `ErrorCode.JOURNAL_UNUSABLE` if nothing can be written.
     """
     if archive.journal_id == storage.journal_id:
-        if mismatch := find_mismatch(storage, archive.head, transaction.head):
+        if mismatch := find_mismatch(transaction, archive.head, transaction.head):
             raise not_sent(
                 ErrorCode.CONFLICT,
                 f"the export comes from this journal but does not match it: {mismatch}. Two copies of this journal "

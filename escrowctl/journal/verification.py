@@ -43,8 +43,10 @@ def verify(
     with storage.snapshot() as frozen:
         head, entries, problem = _walk_chain(frozen, is_time_over)
         is_partial = is_time_over()
-        if problem is None:
-            problem = lost or (find_mismatch(frozen, expected, head) if expected else None)
+        problem = problem or lost
+        if problem is None and expected is not None:
+            with frozen.reading() as view:
+                problem = find_mismatch(view, expected, head)
         if problem is None and not is_partial:
             try:
                 problem = frozen.find_damage()

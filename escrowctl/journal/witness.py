@@ -10,7 +10,7 @@ from typing import NamedTuple
 from escrowctl.errors import Reason
 from escrowctl.files import TooLargeError, open_regular, read_regular, replace_durably
 from escrowctl.journal.chain import EMPTY_HEAD, Head
-from escrowctl.journal.storage import JournalPlace, Storage, unusable
+from escrowctl.journal.storage import JournalPlace, Reading, Storage, unusable
 
 _TRIES = 5
 _LENGTH = 15 + 36 + 1 + 20 + 1 + 64 + 1
@@ -95,10 +95,10 @@ class Witness:
         # Read the saved head before the chain: a commit in between then only puts the chain ahead of it.
         saved = self.read()
         with storage.reading() as view:
-            return self.compare(saved, storage, view.head)
+            return self.compare(saved, storage.journal_id, view, view.head)
 
-    def compare(self, saved: SavedHead | None, storage: Storage, head: Head) -> str | None:
-        """Return the problem if `saved`, which was read before `head`, the journal's head, contradicts the journal."""
+    def compare(self, saved: SavedHead | None, journal_id: str, view: Reading, head: Head) -> str | None:
+        """Return the problem if `saved` contradicts the journal, whose head was `head` when `view` began."""
         name = self.path.name
         if saved is None and head != EMPTY_HEAD:
             # Another process may have just created both.
@@ -107,19 +107,16 @@ class Witness:
             return None if head == EMPTY_HEAD or self._place.is_shared else f"{name} is missing"
         if saved is _UNREADABLE:
             return f"{name} is damaged, or escrowctl did not write it"
-        if saved.journal_id != storage.journal_id:
+        if saved.journal_id != journal_id:
             return f"{name} belongs to journal {saved.journal_id}, not to this one"
-        return find_mismatch(storage, saved.head, head)
+        return find_mismatch(view, saved.head, head)
 
 
-def find_mismatch(storage: Storage, expected: Head, head: Head) -> str | None:
+def find_mismatch(view: Reading, expected: Head, head: Head) -> str | None:
     """Return the problem if the chain, which ends at `head`, does not contain the head `expected`. None: no problem."""
     if expected.sequence > head.sequence:
         return f"the journal has {head.sequence} records but had {expected.sequence}: it is an older copy, or was cut"
-    if expected in (EMPTY_HEAD, head):
-        return None
-    found = storage.read_records(after=expected.sequence - 1, limit=1)
-    return None if found and found[0].head == expected else f"record {expected.sequence} is not the saved one"
+    return None if view.contains(expected) else f"record {expected.sequence} is not the saved one"
 
 
 def _parse(content: bytes) -> SavedHead | None:

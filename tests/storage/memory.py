@@ -161,6 +161,9 @@ class MemoryTransaction:
         last = self.content.records[-1] if self.content.records else None
         return Closing.from_facts(last.facts) if last is not None and last.kind == Kind.CLOSING else None
 
+    def contains(self, head: Head) -> bool:
+        return head in (EMPTY_HEAD, *(record.head for record in self.content.records))
+
     def check(self) -> None:
         """Nothing in memory is damaged."""
 

@@ -81,9 +81,10 @@ def test_earlier_head_is_contained_and_any_other_contradicts(storage: Storage) -
     store(storage, (create(2), DONE))
 
     last = head_of(storage)
-    assert [find_mismatch(storage, head, last) for head in (EMPTY_HEAD, earlier, last)] == [None] * 3
-    assert find_mismatch(storage, earlier._replace(digest="0" * 64), last)
-    assert find_mismatch(storage, earlier._replace(sequence=99), last)
+    with storage.reading() as view:
+        assert [find_mismatch(view, head, last) for head in (EMPTY_HEAD, earlier, last)] == [None] * 3
+        assert find_mismatch(view, earlier._replace(digest="0" * 64), last)
+        assert find_mismatch(view, earlier._replace(sequence=99), last)
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,9 @@ from escrowctl.journal.storage import CommitUnknownError, PlanRow, unusable
 from escrowctl.journal.tables import batches
 from escrowctl.journal.tables.check import compare_derived_tables
 from escrowctl.journal.tables.database import translate_errors
-from escrowctl.journal.tables.reading import SELECT_TAIL, read_records, read_tail, tail_of
+from escrowctl.journal.tables.reading import SELECT_RECORDS, SELECT_TAIL, read_records, read_tail, record_of, tail_of
 from escrowctl.journal.tables.storage import TableStorage
-from escrowctl.journal.tables.transaction import SELECT_KEYS, TableTransaction
+from escrowctl.journal.tables.transaction import MAX_CACHED, SELECT_KEYS, TableTransaction
 from escrowctl.journal_url import JournalUrl
 
 if TYPE_CHECKING:
@@ -133,14 +133,16 @@ class PostgresStorage(TableStorage):
     def _begin(self, script: str, keys: Collection[int] = ()) -> TableTransaction:
         """Begin a transaction, in one round trip."""
         self._connect_again()
-        wanted = ", ".join(map(str, keys)) or "NULL"
-        *_, state, tail, index = self._db.execute_script(f"{script}; {SELECT_KEYS.format(wanted)}")
+        wanted, earlier = ", ".join(map(str, keys)) or "NULL", self._last_transaction
+        since = (earlier.head.sequence - 1, MAX_CACHED) if earlier is not None else (0, 0)
+        script = f"{script}; {SELECT_KEYS.format(wanted)}; {SELECT_RECORDS.format(*since)}"
+        *_, state, tail, index, records = self._db.execute_script(script)
         ((self.journal_id, version, now),) = state
         if version != FORMAT_VERSION:
             problem = f"its tables have version {version}, but this escrowctl knows {FORMAT_VERSION}"
             raise unusable(self._db.location, problem, reason="")
         end = tail_of(tail) if tail else read_tail(self._db)
-        transaction = TableTransaction(self._db, end, lambda: now.astimezone(UTC), self._last_transaction)
+        transaction = TableTransaction(self._db, end, lambda: now.astimezone(UTC), earlier, [*map(record_of, records)])
         transaction.note_index(keys, index)
         return transaction
 

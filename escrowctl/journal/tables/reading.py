@@ -29,6 +29,7 @@ AND number IN (SELECT entry FROM main.records WHERE replace(facts, ?, '') <> fac
     SELECT edge - {_SEARCH_STEP} FROM step WHERE EXISTS (
       SELECT 1 FROM main.records WHERE sequence > edge - {_SEARCH_STEP} AND sequence <= edge AND at >= ?))
   SELECT min(edge) FROM step))"""
+SELECT_RECORDS = f"SELECT {_RECORD_COLUMNS} FROM main.records r WHERE sequence > {{}} ORDER BY sequence LIMIT {{}}"
 SELECT_TAIL = f"""
 SELECT (SELECT max(number) FROM main.entries), (SELECT max(entry) FROM main.records), e.latest, {_RECORD_COLUMNS}
 FROM main.records r LEFT JOIN main.entries e ON e.number = r.entry ORDER BY r.sequence DESC LIMIT 2"""
@@ -70,8 +71,8 @@ def _digest(value: object) -> str:
 
 def read_records(database: Database, *, after: int, limit: int) -> list[ChainRecord]:
     """Return up to `limit` records, in order, with sequence numbers above `after`."""
-    query = f"SELECT {_RECORD_COLUMNS} FROM main.records r WHERE sequence > ? ORDER BY sequence LIMIT ?"
-    return [record_of(row) for row in database.execute(query, (after, limit)).fetchall()]
+    rows = database.execute(SELECT_RECORDS.format("?", "?"), (after, limit)).fetchall()
+    return [record_of(row) for row in rows]
 
 
 class Tail(NamedTuple):

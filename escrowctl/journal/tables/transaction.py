@@ -9,7 +9,7 @@ from itertools import islice
 
 from escrowctl.contract.money import sum_exactly
 from escrowctl.journal.caps import compute_total_changes
-from escrowctl.journal.chain import NO_ENTRY, ChainRecord, Kind
+from escrowctl.journal.chain import EMPTY_HEAD, NO_ENTRY, ChainRecord, Head, Kind
 from escrowctl.journal.fields import QUERIED_FIELDS, Facts
 from escrowctl.journal.fold import StoredEntry, TotalKey, add_record, next_record
 from escrowctl.journal.model import Entry
@@ -38,7 +38,7 @@ SELECT_KEYS = "SELECT key, entry FROM main.keys WHERE key IN ({})"
 _MAX_ROWS, _MAX_VALUES = 40, 900
 """The most rows and values in one statement: SQLite may take no more than 999 values (sqlite.org/limits.html, 9)."""
 _IS_TOTAL = "operation = ? AND currency = ? AND day = ? AND service = ? AND site = ?"
-_MAX_CACHED = 2000
+MAX_CACHED = 2000
 
 
 class TableTransaction:
@@ -46,16 +46,25 @@ class TableTransaction:
 
     It caches the entries that it has read or written: no other process can change them meanwhile. It reuses the
     cache of `previous`, the last transaction of this storage, without the entries that others have changed since.
+    `since` has up to `MAX_CACHED` records from its head on; None: they are not read yet.
     """
 
-    def __init__(self, database: Database, tail: Tail, now: Clock, previous: TableTransaction | None = None) -> None:
+    def __init__(
+        self,
+        database: Database,
+        tail: Tail,
+        now: Clock,
+        previous: TableTransaction | None = None,
+        since: Sequence[ChainRecord] | None = None,
+    ) -> None:
         self._db = database
         self.now = cache(now)
         """See `storage.Reading`."""
         self._tail = tail
         self.head, self.latest = self._tail.head, self._tail.latest
         self.continues = previous is not None and previous.head == self.head
-        self.cached = self._find_unchanged(previous) if previous is not None else dict[int, StoredEntry]()
+        self._contained = {EMPTY_HEAD, self.head}
+        self.cached = self._find_unchanged(previous, since) if previous is not None else dict[int, StoredEntry]()
         self._records: list[ChainRecord] = []
         self._changed: set[int] = set()
         self._index: dict[int, list[int]] = {}
@@ -66,15 +75,27 @@ class TableTransaction:
         self._last_entry = self._tail.last_entry
         self._begun: set[int] = set()
 
-    def _find_unchanged(self, previous: TableTransaction) -> dict[int, StoredEntry]:
+    def _find_unchanged(
+        self, previous: TableTransaction, since: Sequence[ChainRecord] | None
+    ) -> dict[int, StoredEntry]:
         """Return the cached entries of an earlier transaction that have no record since."""
         if self.continues:
             return previous.cached
-        since = read_records(self._db, after=previous.head.sequence - 1, limit=_MAX_CACHED)
-        if len(since) == _MAX_CACHED or not since or since[0].head != previous.head:
+        if since is None:
+            since = read_records(self._db, after=previous.head.sequence - 1, limit=MAX_CACHED)
+        self._contained |= {record.head for record in since}
+        if len(since) == MAX_CACHED or not since or since[0].head != previous.head:
             return {}
         changed = {record.entry for record in since[1:]}
         return {number: entry for number, entry in previous.cached.items() if number not in changed}
+
+    @translate_errors
+    def contains(self, head: Head) -> bool:
+        """See `storage.Reading`."""
+        if head in self._contained:
+            return True
+        self.flush()
+        return [one.head for one in read_records(self._db, after=head.sequence - 1, limit=1)] == [head]
 
     @cached_property
     def _timestamp(self) -> str:
@@ -131,7 +152,7 @@ class TableTransaction:
         for key, change in compute_total_changes(before, after).items():
             self._total_changes[key] = sum_exactly((self._total_changes.get(key, Decimal(0)), change))
         self.cached[number] = after
-        if len(self.cached) > _MAX_CACHED:
+        if len(self.cached) > MAX_CACHED:
             self.flush()
             self.cached.clear()
         self.head, self.latest = record.head, after.latest

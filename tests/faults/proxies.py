@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from wire_server import Seen, WireServer, hang_up, http_reply
+from wire_server import Seen, WireServer, hang_up, http_reply, keep_port
 
 _NGINX = """
 daemon off;
@@ -121,14 +121,14 @@ def proxied(name: str, service: Service, folder: Path) -> Iterator[str]:
     """Run a proxy in front of a service at two addresses; yields the base URL."""
     text, command = PROXIES[name]
     servers = [WireServer(service.behave) for _ in range(2)]
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    kept = keep_port()
+    port = kept.getsockname()[1]
     config = folder / f"{name}.conf"
     config.write_text(text.format(folder=folder, port=port, first=servers[0].port, second=servers[1].port))
     program, *arguments = command(config)
     log = folder / f"{name}.log"
     with (
+        kept,
         log.open("wb") as output,
         subprocess.Popen([find_program(program) or program, *arguments], stdout=output, stderr=output) as process,
     ):

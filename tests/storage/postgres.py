@@ -5,7 +5,6 @@ import hashlib
 import os
 import pwd
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
@@ -16,6 +15,7 @@ from typing import ClassVar
 
 import psycopg
 import pytest
+from wire_server import keep_port
 
 from escrowctl.journal.postgres.leases import Leases
 from escrowctl.journal.postgres.place import PostgresPlace
@@ -52,13 +52,6 @@ logfile = {folder}/pooler.log
 """
 
 
-def find_free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port
-
-
 class Server:
     """One server. `url` is that of its database, in which each journal is a schema.
 
@@ -74,7 +67,9 @@ class Server:
             shutil.chown(self.folder, "postgres", "postgres")
         else:
             self._as_user = []
-        self.port = find_free_port()
+        # Another process takes no port that is bound, listening or not.
+        self._ports = [keep_port(), keep_port()]
+        self.port, self._pooler_port = (kept.getsockname()[1] for kept in self._ports)
         self.url = self.journals_url = f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
         self._data = str(self.folder / "data")
         self._run("initdb", "-D", self._data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C")
@@ -106,16 +101,17 @@ class Server:
             self._pooler.wait()
         with contextlib.suppress(subprocess.CalledProcessError):
             self.stop("immediate")
+        for kept in self._ports:
+            kept.close()
         shutil.rmtree(self.folder)
 
     def _start_pooler(self) -> subprocess.Popen[bytes]:
-        port = find_free_port()
         settings = self.folder / "pooler.ini"
-        settings.write_text(POOLER.format(server=self.port, port=port, folder=self.folder))
+        settings.write_text(POOLER.format(server=self.port, port=self._pooler_port, folder=self.folder))
         if (program := shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")) is None:
             pytest.skip("pgbouncer is not installed (Debian package)")
         process = subprocess.Popen([*self._as_user, program, "-q", settings])
-        self.journals_url = self.url.replace(str(self.port), str(port))
+        self.journals_url = self.url.replace(str(self.port), str(self._pooler_port))
         self._wait()
         return process
 

@@ -39,6 +39,7 @@ _MAX_ROWS, _MAX_VALUES = 40, 900
 """The most rows and values in one statement: SQLite may take no more than 999 values (sqlite.org/limits.html, 9)."""
 _IS_TOTAL = "operation = ? AND currency = ? AND day = ? AND service = ? AND site = ?"
 MAX_CACHED = 2000
+"""The most cached entries. After as many records of other processes, a new transaction begins without the cache."""
 
 
 class TableTransaction:
@@ -64,6 +65,7 @@ class TableTransaction:
         self.head, self.latest = self._tail.head, self._tail.latest
         self.continues = previous is not None and previous.head == self.head
         self._contained = {EMPTY_HEAD, self.head}
+        """Heads that the chain is known to have had."""
         self.cached = self._find_unchanged(previous, since) if previous is not None else dict[int, StoredEntry]()
         self._records: list[ChainRecord] = []
         self._changed: set[int] = set()

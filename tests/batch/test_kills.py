@@ -38,15 +38,16 @@ class Chaos:
         self._chance = random.Random(seed)
         self._refused = "422 Unprocessable" if refuses else ""
         self.is_calm = False
+        self.lost = 0
+        """How many writes it failed or dropped: each may leave a row unknown."""
 
     def __call__(self, _number: int, _seen: Seen) -> str | None:
         if self.is_calm:
             return ""
         drawn = self._chance.random()
-        if drawn < 0.03:
-            return None
         if drawn < 0.06:
-            return "500 Internal Server Error"
+            self.lost += 1
+            return None if drawn < 0.03 else "500 Internal Server Error"
         return self._refused if drawn < 0.08 else "429 Too Many Requests" if drawn < 0.1 else ""
 
 
@@ -137,7 +138,7 @@ def test_creates_killed_at_random(tmp_path: Path, rows: WriteRows, rows_: int, k
     assert program.run("journal", "verify").code == 0
     assert set(service.applied) <= {f"A-{number}" for number in range(1, rows_ + 1)}
     # Each kill leaves unknown what was on the wire, and what was begun ahead of it.
-    assert found["unknown"] <= kills * 16
+    assert found["unknown"] <= kills * 16 + chaos.lost
 
 
 @pytest.mark.parametrize(("rows_", "kills"), [(100, 3), pytest.param(1500, 100, marks=pytest.mark.long)])

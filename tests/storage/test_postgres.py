@@ -2,9 +2,10 @@
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any, NoReturn
 from unittest import mock
 
 import psycopg
@@ -36,20 +37,26 @@ def journal(place: ClockedPlace, clock: Clock) -> Iterator[Journal]:
 def cut_at_commit(storage: PostgresStorage, moment: str, meanwhile: Callable[[], None] = lambda: None) -> None:
     """Cut the connection of a storage before or after its next commit; "error": the server fails after it."""
     database = storage._db  # noqa: SLF001 - the connection that is cut
-    send = database.execute_all
+    execute, pipeline = database.execute, database.pipeline
 
-    def send_and_cut(statements: Iterable[tuple[str, Sequence[object]]]) -> None:
-        sent = list(statements)
-        is_commit = sent[-1][0] == "COMMIT"
-        send(sent[:-1] if is_commit and moment == "before" else sent)
-        if is_commit and moment == "error":
+    def execute_or_cut(statement: str, values: Sequence[object] = ()) -> psycopg.Cursor[Any]:
+        return cut() if statement == "COMMIT" and moment == "before" else execute(statement, values)
+
+    @contextlib.contextmanager
+    def wait_and_cut() -> Iterator[None]:
+        with pipeline():
+            yield
+        if moment == "error":
             raise psycopg.errors.IoError("could not flush")
-        if is_commit:
-            meanwhile()
-            database.close()
-            raise psycopg.OperationalError("server closed the connection unexpectedly")
+        cut()
 
-    database.execute_all = send_and_cut  # type: ignore[method-assign] # on purpose
+    def cut() -> NoReturn:
+        meanwhile()
+        database.close()
+        raise psycopg.OperationalError("server closed the connection unexpectedly")
+
+    database.execute = execute_or_cut  # type: ignore[method-assign] # on purpose
+    database.pipeline = wait_and_cut  # type: ignore[method-assign] # on purpose
 
 
 @pytest.mark.parametrize("moment", ["before", "after", "error"])

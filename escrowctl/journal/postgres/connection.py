@@ -111,11 +111,11 @@ class PostgresConnection:
             raise RuntimeError("one thread uses a storage: the one that opened it")
         return self._connection.execute(_adapt(statement, self._schema), values or None)
 
-    def execute_all(self, statements: Iterable[tuple[str, Sequence[object]]]) -> None:
-        """See `tables.database.Database`: the statements are sent together."""
+    @contextlib.contextmanager
+    def pipeline(self) -> Iterator[None]:
+        """Wait during the block only for rows that are read. Its end waits for all, and raises the first error."""
         with self._connection.limited(), self._connection.pipeline():
-            for statement, values in statements:
-                self.execute(statement, values)
+            yield
 
     def execute_briefly(self, statements: Iterable[tuple[str, Sequence[object]]], *, seconds: float) -> list[Any]:
         """Execute statements in one transaction and one round trip, each in this time. Return the rows of the last.

@@ -39,7 +39,8 @@ _READ_STATE = f"SELECT id, version, clock_timestamp() FROM main.journal; {SELECT
 _LIMITS = f"""
 SET LOCAL lock_timeout = '{_LOCK_SECONDS}s';
 SET LOCAL statement_timeout = '{_STATEMENT_SECONDS}s';
-SET LOCAL idle_in_transaction_session_timeout = '{_IDLE_SECONDS}s';"""
+SET LOCAL idle_in_transaction_session_timeout = '{_IDLE_SECONDS}s';
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;"""
 _BEGIN_CLAIM = f"""
 BEGIN ISOLATION LEVEL READ COMMITTED; {_LIMITS}
 SELECT set_config('synchronous_commit',
@@ -91,9 +92,8 @@ class PostgresStorage(TableStorage):
         try:
             transaction = self._begin(_BEGIN, keys)
             self._last_transaction = None
-            with self._inside(transaction):
+            with self._inside(transaction), self._committing(transaction):
                 yield transaction
-                self._commit(transaction)
         except BaseException:
             self._roll_back()
             raise
@@ -106,7 +106,7 @@ class PostgresStorage(TableStorage):
         try:
             self._db.execute_script(_BEGIN_CLAIM)
             rows = batches.claim(self._db, batch, sender, limit, is_alive)
-            self._db.execute_all([("COMMIT", ())])
+            self._db.execute_script("COMMIT")
         except BaseException:
             self._roll_back()
             raise
@@ -150,14 +150,17 @@ class PostgresStorage(TableStorage):
         if self._db.is_lost:
             self._db = _connect(self._url)
 
-    @translate_errors
-    def _commit(self, transaction: TableTransaction) -> None:
+    @contextlib.contextmanager
+    def _committing(self, transaction: TableTransaction) -> Iterator[None]:
         """Write what is pending, check the lease if that begins writes, and commit, in one round trip."""
-        sender = self._find_sender() if transaction.begins_writes else None
-        lease = [("SELECT main.require_lease(?)", (sender,))] if sender is not None else []
         self._db.warnings.clear()
         try:
-            self._db.execute_all([*transaction.take_pending(), *lease, ("COMMIT", ())])
+            with self._db.pipeline():
+                yield
+                transaction.flush()
+                if transaction.begins_writes and (sender := self._find_sender()) is not None:
+                    self._db.execute("SELECT main.require_lease(?)", (sender,))
+                self._db.execute("COMMIT")
         except psycopg.Error as error:
             is_uncertain = self._db.is_lost or (error.sqlstate or "08")[:2] in _UNCERTAIN_CLASSES
             # Without records there is nothing to look for, and nothing was begun.

@@ -5,7 +5,6 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +27,6 @@ class JournalConnection(sqlite3.Connection):
     location = ""
     json_text = "json_extract({column}, '$.{name}')"
     row_locks = ""  # a transaction that writes locks the file
-
-    def execute_all(self, statements: Iterable[tuple[str, Sequence[object]]]) -> None:
-        """See `tables.database.Database`."""
-        for statement, values in statements:
-            self.execute(statement, values)
 
     def translate(self, error: Exception) -> EscrowctlError | None:
         """See `tables.database.Database`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from escrowctl.errors import EscrowctlError
@@ -38,10 +38,7 @@ class Database(Protocol):
     row_locks: str
 
     def execute(self, statement: str, values: Sequence[object] = ..., /) -> Cursor:
-        """Execute one statement."""
-
-    def execute_all(self, statements: Iterable[tuple[str, Sequence[object]]]) -> None:
-        """Execute statements whose results do not matter, in order. An engine may send them together."""
+        """Execute one statement. An engine may do it, and fail, later: when a row is read, or at the commit."""
 
     def close(self) -> None:
         """Close the connection."""

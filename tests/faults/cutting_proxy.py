@@ -12,13 +12,14 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 BEFORE, AFTER = "before", "after"
-_QUERY, _PARSE, _READY = b"Q", b"P", b"Z"
+_QUERY, _PARSE, _READY, _FLUSH, _SYNC, _END = b"Q", b"P", b"Z", b"H", b"S\0\0\0\4", b"X"
 
 
 class CuttingProxy:
     """`cuts`: number of a statement -> whether its connection ends BEFORE or AFTER the server carries it out.
 
-    The client gets no answer in either case. `statements` are those that clients began, and `cut` those of `cuts`.
+    The client gets no answer in either case. `statements` are those that clients began, and `cut` those of `cuts`;
+    `trips` counts how often a client had waited for an answer before it went on.
     """
 
     def __init__(self, server_port: int) -> None:
@@ -29,7 +30,7 @@ class CuttingProxy:
 
     def begin(self, cuts: dict[int, str]) -> None:
         """Count from 1 again."""
-        self.cuts, self.statements, self.cut = cuts, list[bytes](), list[bytes]()
+        self.cuts, self.statements, self.cut, self.trips = cuts, list[bytes](), list[bytes](), 0
 
     def close(self) -> None:
         self.listener.shutdown(socket.SHUT_RDWR)
@@ -39,15 +40,19 @@ class CuttingProxy:
         with contextlib.suppress(OSError):
             while True:
                 ends = self.listener.accept()[0], socket.create_connection(("127.0.0.1", self._server_port))
-                is_cut = threading.Event()
+                events = threading.Event(), threading.Event()
                 for run in (self._pass_statements, self._pass_answers):
-                    threading.Thread(target=run, args=(*ends, is_cut), daemon=True).start()
+                    threading.Thread(target=run, args=(*ends, *events), daemon=True).start()
 
-    def _pass_statements(self, client: socket.socket, server: socket.socket, is_cut: threading.Event) -> None:
+    def _pass_statements(
+        self, client: socket.socket, server: socket.socket, is_cut: threading.Event, has_answer: threading.Event
+    ) -> None:
         with _both(client, server), client.makefile("rb") as reader:
             server.sendall(_read(reader, typed=False))
             while True:
                 message = _read(reader)
+                self.trips += has_answer.is_set() and message[:1] != _END
+                has_answer.clear()
                 if message[:1] in (_QUERY, _PARSE):
                     statement = message[5:].lstrip(b"\0").partition(b"\0")[0].strip()
                     self.statements.append(statement)
@@ -56,13 +61,17 @@ class CuttingProxy:
                         is_cut.set()
                     if moment == BEFORE:
                         return
-                server.sendall(message)
+                # Only then does the server say that it is ready.
+                server.sendall(_SYNC if is_cut.is_set() and message[:1] == _FLUSH else message)
 
-    def _pass_answers(self, client: socket.socket, server: socket.socket, is_cut: threading.Event) -> None:
+    def _pass_answers(
+        self, client: socket.socket, server: socket.socket, is_cut: threading.Event, has_answer: threading.Event
+    ) -> None:
         with _both(client, server), server.makefile("rb") as reader:
             while True:
                 message = _read(reader)
                 if not is_cut.is_set():
+                    has_answer.set()
                     client.sendall(message)
                 elif message[:1] == _READY:
                     return

@@ -25,7 +25,7 @@ from escrowctl.journal.tables.database import Database
 from escrowctl.journal.tables.reading import read_entries
 from escrowctl.journal.verification import verify
 from storage.conftest import Opener
-from storage.writes import DONE, UNKNOWN, Clock, create, store
+from storage.writes import DONE, REFUSED, UNKNOWN, Clock, create, store
 
 
 def test_outcome_and_next_intent_share_a_commit(journal: Journal) -> None:
@@ -218,12 +218,24 @@ def test_writes_that_may_both_be_meant_are_no_duplicates(journal: Journal, secon
     assert (found, [pair.second.number for pair in list_duplicates(journal)][:1]) == ([], [4])
 
 
-def test_caps_count_the_writes_of_the_same_commit(journal: Journal) -> None:
-    caps = {"USD": Decimal(100)}
+def test_caps_count_the_writes_and_outcomes_of_the_same_commit(journal: Journal) -> None:
+    requests = [AttemptRequest(create(amount), f"r{amount}", {"USD": Decimal(100)}) for amount in (60, 41, 40, 50, 11)]
 
-    results = journal.write_all([AttemptRequest(create(amount), f"r{amount}", caps) for amount in (60, 41, 40)], ())[0]
+    first = journal.write_all(requests[:3], ())[0]
+    second = journal.write_all(requests[3:], [(one, REFUSED) for one in first[:1] if isinstance(one, Entry)])[0]
 
-    assert [getattr(result, "code", "begun") for result in results] == ["begun", ErrorCode.CAPPED, "begun"]
+    results = [getattr(result, "code", "begun") for result in (*first, *second)]
+    assert results == ["begun", ErrorCode.CAPPED, "begun", "begun", ErrorCode.CAPPED]
+
+
+def test_caps_count_the_writes_of_earlier_groups_of_a_commit(journal: Journal) -> None:
+    earlier = journal.begin(AttemptRequest(create(10), "r10"))
+    first, second = (AttemptRequest(create(amount), f"r{amount}", {"USD": Decimal(100)}) for amount in (60, 31))
+
+    # The outcome has an id: to look for another create with this id stores what is pending.
+    results = journal.write_groups([([first], ()), ([second], [(earlier, DONE)])], ())
+
+    assert [getattr(begun[0], "code", "begun") for begun, _ in results] == ["begun", ErrorCode.CAPPED]
 
 
 def test_settle_of_an_attempt_that_is_not_current_is_refused(opener: Opener, tmp_path: Path) -> None:

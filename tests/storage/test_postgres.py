@@ -4,6 +4,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, NoReturn
 from unittest import mock
@@ -17,6 +18,7 @@ from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import AttemptRequest, OperatorDecision, Selection, Settlement, State
 from escrowctl.journal.opening import open_journal
 from escrowctl.journal.postgres import leases
+from escrowctl.journal.postgres.connection import PostgresConnection
 from escrowctl.journal.postgres.leases import Leases
 from escrowctl.journal.postgres.place import PostgresPlace
 from escrowctl.journal.postgres.storage import PostgresStorage
@@ -82,6 +84,22 @@ def test_outcome_whose_commit_did_not_answer_is_recorded_once(journal: Journal, 
 
     assert journal.settle(entry, DONE).state is State.DONE
     assert [one.kind for one in journal.storage.read_records(after=0, limit=9)] == ["intent", "verdict"]
+
+
+def test_totals_and_keys_are_read_once_for_many_writes(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    statements, original = list[str](), PostgresConnection.execute
+
+    def note(database: PostgresConnection, statement: str, *values: Sequence[object]) -> psycopg.Cursor[Any]:
+        statements.append(statement)
+        return original(database, statement, *values)
+
+    monkeypatch.setattr(PostgresConnection, "execute", note)
+    caps = {"USD": Decimal(10_000)}
+    journal.write_all([AttemptRequest(create(number), f"r{number}", caps) for number in range(1, 101)], ())
+
+    # Of the currency, of amounts that are not known, and of what is added to.
+    assert len([one for one in statements if "SELECT * FROM main.totals" in one]) == 3, statements
+    assert len([one for one in statements if "FROM main.keys WHERE key" in one]) == 1, statements
 
 
 def test_commit_that_a_crash_undid_is_not_taken_for_a_later_one(journal: Journal, postgres: Server) -> None:

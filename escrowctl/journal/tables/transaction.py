@@ -72,7 +72,8 @@ class TableTransaction:
         self._index: dict[int, list[int]] = {}
         self._removed_keys: set[tuple[int, int]] = set()
         self._added_keys: set[tuple[int, int]] = set()
-        self._total_changes: dict[TotalKey, Decimal] = {}
+        self._total_changes = dict[TotalKey, Decimal]()
+        self._totals = dict[tuple[str, str, str], dict[TotalKey, Decimal]]()
         self._unplanned: list[tuple[str, int]] = []
         self._last_entry = self._tail.last_entry
         self._begun: set[int] = set()
@@ -128,8 +129,12 @@ class TableTransaction:
     @translate_errors
     def read_totals(self, operation: str, currency: str, *, since: str) -> dict[TotalKey, Decimal]:
         """See `storage.Transaction`."""
-        self.flush()
-        return self._read_totals("operation = ? AND currency = ? AND day >= ?", (operation, currency, since))
+        wanted = operation, currency, since
+        if wanted not in self._totals:
+            self.flush()
+            self._totals[wanted] = self._read_totals("operation = ? AND currency = ? AND day >= ?", wanted)
+        changes = {key: one for key, one in self._total_changes.items() if key[:2] == wanted[:2] and key[2] >= since}
+        return _add(self._totals[wanted], changes)
 
     @translate_errors
     def append(self, number: int | None, kind: str, facts: Facts) -> Entry:
@@ -151,8 +156,7 @@ class TableTransaction:
         self._added_keys -= lost
         self._added_keys |= new - self._removed_keys
         self._removed_keys -= new
-        for key, change in compute_total_changes(before, after).items():
-            self._total_changes[key] = sum_exactly((self._total_changes.get(key, Decimal(0)), change))
+        self._total_changes = _add(self._total_changes, compute_total_changes(before, after))
         self.cached[number] = after
         if len(self.cached) > MAX_CACHED:
             self.flush()
@@ -212,6 +216,8 @@ class TableTransaction:
         ]
         if self._removed_keys or self._added_keys:
             self._index.clear()
+        if self._total_changes:
+            self._totals.clear()
         for pending in (self._unplanned, self._removed_keys, self._added_keys, self._total_changes):
             pending.clear()
         self._execute_all(statements)
@@ -253,6 +259,10 @@ class TableTransaction:
     def _read_totals(self, condition: str, values: tuple[str, ...]) -> dict[TotalKey, Decimal]:
         rows = self._db.execute(f"SELECT * FROM main.totals WHERE {condition}", values).fetchall()
         return {row[:5]: Decimal(row[5]) for row in rows}
+
+
+def _add(totals: dict[TotalKey, Decimal], changes: Mapping[TotalKey, Decimal]) -> dict[TotalKey, Decimal]:
+    return totals | {key: sum_exactly((totals.get(key, Decimal(0)), change)) for key, change in changes.items()}
 
 
 def _for_all(statement: str, rows: Iterable[tuple[object, ...]]) -> Iterator[tuple[str, Sequence[object]]]:

@@ -31,8 +31,9 @@ AND number IN (SELECT entry FROM main.records WHERE replace(facts, ?, '') <> fac
   SELECT min(edge) FROM step))"""
 SELECT_RECORDS = f"SELECT {_RECORD_COLUMNS} FROM main.records r WHERE sequence > {{}} ORDER BY sequence LIMIT {{}}"
 SELECT_TAIL = f"""
-SELECT (SELECT max(number) FROM main.entries), (SELECT max(entry) FROM main.records), e.latest, {_RECORD_COLUMNS}
-FROM main.records r LEFT JOIN main.entries e ON e.number = r.entry ORDER BY r.sequence DESC LIMIT 2"""
+SELECT (SELECT max(number) FROM main.entries), (SELECT max(entry) FROM main.records),
+  (SELECT latest FROM main.entries WHERE number = r.entry), {_RECORD_COLUMNS}
+FROM main.records r ORDER BY r.sequence DESC LIMIT 2"""
 
 _COUNT_IF_NO_RECORDS = "SELECT count(*) FROM main.entries WHERE NOT EXISTS (SELECT 1 FROM main.records)"
 

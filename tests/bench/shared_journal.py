@@ -2,8 +2,8 @@
 
 Run it with `PYTHONPATH=tests python tests/bench/shared_journal.py`; it starts a server of its own. It fails where a
 `tx create` takes more than 2.0 times one with a file (without the time to import the driver), or where a create on
-a journal of 100,000 entries takes more than 1.2 times one on an empty journal. Records a second have no bound: two
-thirds of their time is spent in Python, for both engines.
+a journal of 100,000 entries takes more than 1.2 times one on an empty journal. Records a second have no bound: most
+of their time is spent in Python, for both engines.
 """
 
 import contextlib

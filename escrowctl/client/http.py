@@ -99,12 +99,7 @@ class Answer:
 
     def find_header(self, name: str) -> str | None:
         """Return the value of the first header with this name, or None. Case does not matter."""
-        return self._values.get(name.lower())
-
-    @cached_property
-    def _values(self) -> dict[str, str]:
-        # Of two with the same name, the first counts.
-        return {name.lower(): value for name, value in reversed(self.headers)}
+        return next((value for found, value in self.headers if found.lower() == name.lower()), None)
 
     def without_key(self, key: str) -> "Answer":
         """Return a copy with stars in place of the API key. Only such a copy is shown or stored.
@@ -122,11 +117,9 @@ class Answer:
     @cached_property
     def reply(self) -> Reply:
         """The body as a JSON document, or as an `UnreadableReply` with the defect. Parsed only once."""
-        if self.defect is not None:
-            return UnreadableReply(self.defect, hide_secrets(make_excerpt(self.body)))
-        reply = read_reply(self.body)
+        reply = UnreadableReply(self.defect, make_excerpt(self.body)) if self.defect else read_reply(self.body)
         if isinstance(reply, UnreadableReply):
-            return UnreadableReply(reply.defect, hide_secrets(reply.excerpt))
+            return reply._replace(excerpt=hide_secrets(reply.excerpt))
         return reply
 
 

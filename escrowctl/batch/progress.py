@@ -4,7 +4,7 @@ from collections import Counter
 
 from escrowctl.batch.check import count_rows
 from escrowctl.batch.claimants import SharedRun
-from escrowctl.contract.json import Document, read_reply
+from escrowctl.contract.json import read_value
 from escrowctl.contract.operations import CREATE_TRANSACTION
 from escrowctl.contract.record import make_record
 from escrowctl.errors import EscrowctlError, Outcome
@@ -47,11 +47,9 @@ class Progress:
             return
         self._is_first = False
         status = f"HTTP {settlement.http_status}" if settlement.http_status is not None else settlement.detail
-        reply, reply_status = read_reply((settlement.reply or "").encode()), None
-        if isinstance(reply, Document):
-            pointers = self._service.pointers
-            reply_status = make_record(reply.value, pointers=pointers, noun=CREATE_TRANSACTION.noun).known.status
-        named = (f"{name} {value}" for name, value in (("id", entry.record_id), ("status", reply_status)) if value)
+        pointers, noun = self._service.pointers, CREATE_TRANSACTION.noun
+        replied = make_record(read_value(settlement.reply), pointers=pointers, noun=noun).known
+        named = (f"{name} {value}" for name, value in (("id", entry.record_id), ("status", replied.status)) if value)
         outcome_text = ", ".join(filter(None, (status, *named, settlement.remark)))
         at_once = min(self._size, self._rows - 1)
         follows = f". Continuing, {at_once} at a time" if at_once and goes_on else ""

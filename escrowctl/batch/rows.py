@@ -11,7 +11,7 @@ from typing import NamedTuple, ParamSpec, TypeVar
 from escrowctl.batch.table import Row, cell_text
 from escrowctl.config.service import Service
 from escrowctl.contract.identifiers import fold_reference, parse_id
-from escrowctl.contract.json import Document, JsonValue, Number, encode, normalise, read_reply
+from escrowctl.contract.json import JsonValue, Number, encode, normalise, read_value
 from escrowctl.contract.money import Money, make_money, parse_amount, parse_currency
 from escrowctl.contract.operations import CREATE_TRANSACTION, RELEASE_TRANSACTION, Operation
 from escrowctl.contract.record import KnownFields
@@ -251,8 +251,8 @@ def _flatten(value: JsonValue, prefix: str) -> list[tuple[str, JsonValue]]:
 
 
 def _parse_object(text: str | None) -> dict[str, JsonValue]:
-    reply = read_reply(text.encode()) if text is not None else None
-    return reply.value if isinstance(reply, Document) and isinstance(reply.value, dict) else {}
+    value = read_value(text)
+    return value if isinstance(value, dict) else {}
 
 
 def _check_or_flaw(flaws: list[str], check: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T | None:

@@ -247,6 +247,12 @@ def read_reply(body: bytes) -> Reply:
         return UnreadableReply(found.defect, make_excerpt(body))
 
 
+def read_value(text: str | None) -> JsonValue:
+    """Return the JSON document in a stored text; None if there is none, or if it is unreadable."""
+    reply = read_reply(text.encode()) if text else None
+    return reply.value if isinstance(reply, Document) else None
+
+
 @lru_cache(maxsize=64)
 def fold_name(name: str) -> str:
     """Return a field's name without case and separators, because INTERFACE.md shows no spelling of names."""

@@ -9,7 +9,7 @@ from escrowctl.commands.rows import ESCROW_COLUMNS, make_cells, open_journal_to_
 from escrowctl.commands.sums import describe_escrow_count
 from escrowctl.commands.times import parse_duration
 from escrowctl.config.service import Service
-from escrowctl.contract.json import Document, Number, read_reply
+from escrowctl.contract.json import Number, read_value
 from escrowctl.contract.operations import CREATE_TRANSACTION, RELEASE_TRANSACTION, WRITES
 from escrowctl.contract.record import has_other_id, make_record
 from escrowctl.errors import Effect, ErrorCode, EscrowctlError, command
@@ -172,12 +172,9 @@ def _find_status(service: Service, last: Entry) -> str | None:
     """Return an escrow's status after its newest write, `last`: "released" if that is proven, else as in the reply."""
     if last.intent.is_once_only and last.settlement.verified:
         return last.intent.past_participle
-    reply = read_reply((last.settlement.reply or "").encode())
-    status = None
-    if isinstance(reply, Document):
-        located = make_record(reply.value, pointers=service.pointers, noun=CREATE_TRANSACTION.noun).known
-        if not has_other_id(last.record_id or "", located):
-            status = located.status
+    reply, noun = read_value(last.settlement.reply), CREATE_TRANSACTION.noun
+    located = make_record(reply, pointers=service.pointers, noun=noun).known
+    status = None if has_other_id(last.record_id or "", located) else located.status
     if not last.intent.is_once_only:
         return status
     # The reply to a once-only write is no proof: only a read is.

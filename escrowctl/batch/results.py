@@ -1,10 +1,8 @@
 """Write the result of each row to a file for programs and spreadsheets. List the rows to correct and send again."""
 
-import csv
-import io
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +15,7 @@ from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, bad_value
 from escrowctl.files import sync_folder
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import Entry
-from escrowctl.output.plain import render_csv
+from escrowctl.output.plain import format_csv_line, render_csv
 from escrowctl.output.view import format_cell
 
 _PAGE_SIZE = 500
@@ -72,7 +70,8 @@ def list_rejects(journal: Journal, batch: Batch, *, as_json: bool) -> Iterator[s
     as_json = as_json or batch.is_json
     columns = (*batch.columns, f"{RESULT}detail")
     if not as_json:
-        yield _format_csv_line(columns)
+        # These rows are sent again: unlike in results, no cell is escaped for spreadsheets.
+        yield format_csv_line(columns)
     listed = (Outcome.REFUSED, Outcome.NOT_SENT) if batch.dropped else (Outcome.REFUSED,)
     for row in _read_rows(journal, batch):
         if row.outcome not in listed:
@@ -80,7 +79,7 @@ def list_rejects(journal: Journal, batch: Batch, *, as_json: bool) -> Iterator[s
         cells = {**cells_of(batch.kind, row.content, flat=not as_json), f"{RESULT}detail": row.detail}
         if batch.reference_field is not None:
             cells.pop(f"body.{batch.reference_field}", None)
-        yield encode(cells) if as_json else _format_csv_line(format_cell(cells.get(name)) for name in columns)
+        yield encode(cells) if as_json else format_csv_line(format_cell(cells.get(name)) for name in columns)
 
 
 def _format_result_lines(journal: Journal, batch: Batch, *, is_csv: bool) -> Iterator[str]:
@@ -145,10 +144,3 @@ def _read_rows(journal: Journal, batch: Batch) -> Iterator[_RowResult]:
         last = min(ends, default=max(rows))
         yield from (rows[line] for line in sorted(rows) if line <= last)
         after = last
-
-
-def _format_csv_line(cells: Iterable[str]) -> str:
-    # Rejects are sent again: unlike in results, no cell is escaped for spreadsheets.
-    written = io.StringIO()
-    csv.writer(written, lineterminator="").writerow(cells)
-    return written.getvalue()

@@ -47,10 +47,14 @@ def render_csv(columns: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Ite
     A cell that a spreadsheet would run as a formula (OWASP ASVS 1.2.10, CWE-1236) begins with an apostrophe,
     which spreadsheets read as "text".
     """
+    for row in chain([columns], rows):
+        yield format_csv_line(f"'{safe(one)}" if one.lstrip().startswith(_FORMULA_STARTS) else safe(one) for one in row)
+
+
+def format_csv_line(cells: Iterable[str]) -> str:
+    """Return a row as one line of CSV, without its line end. No cell is changed."""
     import csv  # noqa: PLC0415 - only CSV output needs it
 
-    for row in chain([columns], rows):
-        line = io.StringIO()
-        harmless = (f"'{safe(cell)}" if cell.lstrip().startswith(_FORMULA_STARTS) else safe(cell) for cell in row)
-        csv.writer(line, lineterminator="").writerow(harmless)
-        yield line.getvalue()
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(cells)
+    return line.getvalue()

@@ -189,12 +189,6 @@ def correct_shared_id(entry: Entry, settlement: Settlement, others: Iterable[Ent
     return settlement._replace(remark=" and ".join(filter(None, (settlement.remark, f"{other.name} has the same id"))))
 
 
-def lock_wait_expired(seconds: float) -> EscrowctlError:
-    """Return the error for a write that waited too long for a lock that another process holds."""
-    message = f"escrowctl waited {seconds:g} s, but another process is still working on the same write."
-    return not_sent(ErrorCode.BUSY, message, effect=Effect.NOTHING_SENT_NOW, reason=Reason.BUSY)
-
-
 def entry_taken_over(entry: Entry, settlement: Settlement) -> EscrowctlError:
     """Return the error for an attempt if another process changed its entry while the attempt was being sent."""
     verb = entry.intent.verb

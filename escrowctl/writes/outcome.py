@@ -14,7 +14,7 @@ from escrowctl.client.problem import REFUSAL_CODES, describe_refusal, list_reque
 from escrowctl.config.service import Service
 from escrowctl.contract.error_reply import CODE_FIELD_NAMES, STATUS_FIELD_NAMES, find_failure
 from escrowctl.contract.identifiers import fold_reference
-from escrowctl.contract.json import Defect, Document, JsonValue, UnreadableReply, read_reply
+from escrowctl.contract.json import Defect, Document, JsonValue, UnreadableReply, read_value
 from escrowctl.contract.operations import CREATE_TRANSACTION, Operation
 from escrowctl.contract.record import (
     NO_POINTERS,
@@ -160,7 +160,7 @@ def _judge_create(answer: Answer, reply_id: str | None, sent: SentRequest) -> Ju
     if answer.status == _ACCEPTED:
         # This is stored before the read: it must be true for every result of the read.
         why = f"only reading {reply_id[:80]} can confirm it"
-        return Judgement(Outcome.UNKNOWN, _describe_unproven(answer, why), result_id=reply_id)
+        return _judge_unproven(answer, why, result_id=reply_id)
     return Judgement(Outcome.DONE, str(answer.status), result_id=reply_id)
 
 
@@ -183,12 +183,8 @@ def _split_origin(url: SplitResult) -> tuple[str, str | None, int | None]:
     return url.scheme, url.hostname, url.port or _DEFAULT_PORTS.get(url.scheme)
 
 
-def _judge_unproven(answer: Answer, why: str) -> Judgement:
-    return Judgement(Outcome.UNKNOWN, _describe_unproven(answer, why))
-
-
-def _describe_unproven(answer: Answer, why: str) -> str:
-    return f"the service replied {answer.status}, but {why}"
+def _judge_unproven(answer: Answer, why: str, *, result_id: str | None = None) -> Judgement:
+    return Judgement(Outcome.UNKNOWN, f"the service replied {answer.status}, but {why}", result_id=result_id)
 
 
 def find_other_write(answer: Answer, entry: Entry, document: JsonValue, service: Service) -> str | None:
@@ -232,8 +228,7 @@ def make_sent_request(service: Service, entry: Entry, document: JsonValue = None
     """
     intent, noun, pointers = entry.intent, CREATE_TRANSACTION.noun, service.pointers
     if document is None:
-        stored = read_reply((intent.body or "").encode())
-        document = stored.value if isinstance(stored, Document) else None
+        document = read_value(intent.body)
     pointed_id = as_text(resolve_pointer(document, pointers.id)) if pointers.id else None
     own_ids = (intent.idempotency_key, intent.reference, entry.request_id, pointed_id, *find_ids(document, noun=noun))
     sent_ids = frozenset(name.casefold() for name in own_ids if name)
@@ -243,11 +238,6 @@ def make_sent_request(service: Service, entry: Entry, document: JsonValue = None
 def judge_stored_reply(service: Service, entry: Entry) -> Judgement | None:
     """Return the judgement of a create's stored reply by the current profile; None if it is no success."""
     status, reply = entry.settlement.http_status, entry.settlement.reply
-    if (
-        entry.intent.operation != CREATE_TRANSACTION.name
-        or status is None
-        or reply is None
-        or status not in _DONE_STATUSES
-    ):
+    if entry.intent.operation != CREATE_TRANSACTION.name or reply is None or status not in _DONE_STATUSES:
         return None
     return _judge_answer(CREATE_TRANSACTION, Answer(status, (), reply.encode()), make_sent_request(service, entry))

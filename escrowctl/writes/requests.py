@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from escrowctl.config.service import Service
 from escrowctl.contract.identifiers import fold_id, fold_reference
-from escrowctl.contract.json import Document, JsonValue, encode, normalise, read_reply
+from escrowctl.contract.json import JsonValue, encode, normalise, read_value
 from escrowctl.contract.money import Money, find_money
 from escrowctl.contract.operations import (
     CREATE_TRANSACTION,
@@ -126,7 +126,7 @@ def make_once_only_request(
     """Return the request for a write that an escrow gets only once. `found` is its record, if it was read."""
     # Lock both spellings of the id: as typed, and as the service echoes it.
     echoed = (found.id if found else None) or resource_id
-    document = _parse_body(body) if body is not None else None
+    document = read_value(body)
     return WriteRequest(
         operation=operation,
         body=body,
@@ -200,15 +200,12 @@ def restore_request(entry: Entry) -> WriteRequest | None:
     """Return the request that an entry records; None if the journal may have hashes in place of texts."""
     intent = entry.intent
     operation = OPERATIONS_BY_NAME.get(intent.operation)
-    body = _parse_body(intent.body) if intent.body is not None else None
+    body = read_value(intent.body)
     if operation is None or operation.is_confidential or hash_private_values(body) != body:
         return None
-    echoed = intent.fingerprint.split(" ", 1)[0]
-    locks = (
-        _locks_of_create(intent.fingerprint, intent.reference)
-        if intent.resource_id is None
-        else _locks_of_transaction(intent.resource_id, echoed)
-    )
+    locks = _locks_of_create(intent.fingerprint, intent.reference)
+    if intent.resource_id is not None:
+        locks = _locks_of_transaction(intent.resource_id, intent.fingerprint.split(" ", 1)[0])
     return WriteRequest(
         operation=operation,
         body=intent.body,
@@ -226,11 +223,6 @@ def restore_request(entry: Entry) -> WriteRequest | None:
         resource_id=intent.resource_id,
         money=intent.money,
     )
-
-
-def _parse_body(body: str) -> JsonValue:
-    reply = read_reply(body.encode())
-    return reply.value if isinstance(reply, Document) else None
 
 
 def _locks_of_transaction(*ids: str) -> tuple[str, ...]:

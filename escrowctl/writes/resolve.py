@@ -27,6 +27,7 @@ from escrowctl.writes.candidates import (
     read_listed,
 )
 from escrowctl.writes.create import (
+    Report,
     find_creator,
     find_misread_id,
     find_other_done_entry,
@@ -43,8 +44,6 @@ DECIDED_NOT_APPLIED = "not applied, recorded by an operator"
 
 _GENERATED_KEY_PATTERN = re.compile(UUID_PATTERN)
 _MAX_SHOWN_RECORDS = 5
-
-Report = Callable[[str], None]
 
 
 class Resolution(NamedTuple):
@@ -181,11 +180,9 @@ class EntryResolver:
         if not kind.is_proven_by(located.status, self._service):
             if resend:
                 require_resendable(self._service, entry, located)
-            why = (
-                f"the {entry.intent.verb} may still be in progress"
-                if kind.proving_statuses(self._service)
-                else f"the profile does not say which status means {done} (status.{done})"
-            )
+            why = f"the {entry.intent.verb} may still be in progress"
+            if not kind.proving_statuses(self._service):
+                why = f"the profile does not say which status means {done} (status.{done})"
             return Resolution(entry, f"the service reports {resource_id} as {describe_record(located)}; {why}.")
         if (other := self._find_same_write(entry)) is not None:
             return Resolution(
@@ -349,9 +346,8 @@ class EntryResolver:
             done = entry.intent.past_participle
             contradiction = f"the service reports {resource_id} as {describe_record(found)}, not {done}."
             raise _contradicted_decision(entry, "applied", contradiction)
-        as_sent = (
-            ", as sent" if entry.intent.has_no_id and money is not None and describe_money(found) == str(money) else ""
-        )
+        is_as_sent = entry.intent.has_no_id and money is not None and describe_money(found) == str(money)
+        as_sent = ", as sent" if is_as_sent else ""
         self._report(f"read {resource_id}: {describe_record(found)}{as_sent}")
         return is_proven and self._find_same_write(entry) is None
 

@@ -22,8 +22,7 @@ from escrowctl.contract.json import Document, encode, read_reply
 from escrowctl.contract.operations import CREATE_TRANSACTION, Operation
 from escrowctl.contract.record import Record, make_record
 from escrowctl.contract.redaction import find_signing_secret, hide_private_values, may_hold_secret, redact
-from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Stopped
-from escrowctl.journal.guards import lock_wait_expired
+from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Outcome, Reason, Stopped, not_sent
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import NO_CAPS, AttemptRequest, Entry, Intent, OperatorDecision, Settlement, State
 from escrowctl.runtime import timestamp
@@ -123,7 +122,8 @@ class Writer:
         while not journal.hold(runtime.run_id, *names):
             waited, seconds = True, runtime.monotonic() - start
             if seconds > timeout:
-                raise lock_wait_expired(timeout)
+                message = f"escrowctl waited {timeout:g} s, but another process is still working on the same write."
+                raise not_sent(ErrorCode.BUSY, message, effect=Effect.NOTHING_SENT_NOW, reason=Reason.BUSY)
             if runtime.stderr.isatty() and seconds >= _REPORT_AFTER_SECONDS:
                 verb = request.operation.verb
                 message = f"another process is working on the same {verb}; escrowctl waits up to {timeout:g} s"

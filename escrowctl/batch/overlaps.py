@@ -55,10 +55,8 @@ def find_overlaps(journal: Journal, checked: CheckedFile, service: Service, run_
 def _choose_list(found: Overlaps, intent: Intent, entry: Entry, run_key: str | None) -> list[tuple[int, Entry]]:
     if entry.state in OPEN_STATES:
         return found.unknown
-    is_other_write = intent.is_once_only and (
-        entry.intent.operation != intent.operation or not intent.has_same_id(entry.intent)
-    )
-    if is_other_write or not intent.account.is_same(entry.intent.account):
+    is_same_write = entry.intent.operation == intent.operation and intent.has_same_id(entry.intent)
+    if (intent.is_once_only and not is_same_write) or not intent.account.is_same(entry.intent.account):
         return found.other
     return found.done if run_key is None or entry.intent.run_key in (None, run_key) else found.repeated
 

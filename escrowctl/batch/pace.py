@@ -96,10 +96,7 @@ class Pace:
             self._limit = max(accepted, 1.0)
             self._slowed_at = now
             self._slowdowns_in_a_row += 1
-        pause = (
-            min(_MAX_PAUSE, _FIRST_PAUSE * 2 ** min(self._slowdowns_in_a_row, 10))
-            if requested_wait is None
-            else requested_wait
-        )
+        usual = min(_MAX_PAUSE, _FIRST_PAUSE * 2 ** min(self._slowdowns_in_a_row, 10))
+        pause = usual if requested_wait is None else requested_wait
         if is_new or requested_wait is not None:
             self.pause_until(now + min(pause, MAX_RETRY_AFTER_SECONDS))

@@ -244,9 +244,8 @@ def _advise_reading(session: Session, batch: Batch) -> tuple[Hint, ...]:
     if service is None:
         return ()
     operation = batch.kind.operation
-    settings = (
-        () if kind_of(operation.name).proving_statuses(service) else advise_proving_status(service, operation.done)
-    )
+    is_set = bool(kind_of(operation.name).proving_statuses(service))
+    settings = () if is_set else advise_proving_status(service, operation.done)
     purpose = f"{'then, ' if settings else ''}to read the escrow of a row again"
     return (*settings, command("journal resolve ENTRY", purpose))[:2]
 

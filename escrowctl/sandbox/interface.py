@@ -116,8 +116,7 @@ class InterfaceCalls:
         def release(connection: sqlite3.Connection, at: str) -> JsonObject:
             found = require_transaction(connection, call.resource_id)
             move = records.Move.QUEUE if found.amount == QUEUED_AMOUNT else records.Move.RELEASE
-            moved = perform_move(connection, found.id, move, at=at)
-            if moved is None:
+            if (moved := perform_move(connection, found.id, move, at=at)) is None:
                 detail = f"Transaction {found.id} is {found.status}; only a transaction that is held can be released."
                 raise ProblemError(ProblemKind.MOVE_REFUSED, detail)
             return moved.document

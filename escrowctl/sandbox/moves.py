@@ -54,8 +54,7 @@ def record_move(connection: sqlite3.Connection, transaction: Transaction, move: 
 
 def find_first_timer(connection: sqlite3.Connection) -> Timer | None:
     """Return the timer with the earliest due time, or None."""
-    row = connection.execute(FIRST_TIMER).fetchone()
-    if row is None:
+    if (row := connection.execute(FIRST_TIMER).fetchone()) is None:
         return None
     due_at, transaction = row["moves_at"], read_transaction(row)
     move = next(move for field, move in TIMED_MOVES.values() if transaction.document.get(field) == due_at)

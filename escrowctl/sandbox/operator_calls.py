@@ -170,8 +170,7 @@ class OperatorCalls:
         """Write an event about a transaction that does not change. Return the event. Raises ProblemError 404."""
         body = read_body(call, NewEvent)
         with self._store.writing() as connection:
-            transaction = find_transaction(connection, body.transaction)
-            if transaction is None:
+            if (transaction := find_transaction(connection, body.transaction)) is None:
                 raise no_record("transaction", body.transaction)
             at = self._store.sandbox_time(connection)
             return _read_event(connection, add_event(connection, body.event, transaction, at=at, triggered=True))
@@ -213,8 +212,7 @@ def _find_deliveries(
 
 
 def _read_event(connection: sqlite3.Connection, event_id: str) -> JsonObject:
-    row = connection.execute(_SELECT_EVENT, (event_id,)).fetchone()
-    if row is None:
+    if (row := connection.execute(_SELECT_EVENT, (event_id,)).fetchone()) is None:
         raise no_record("event", event_id)
     found = {**dict(row), "triggered": bool(row["triggered"]), "body": parse_object(row["body"])}
     listed = []

@@ -54,10 +54,8 @@ class Prompt:
         except Stopped as stopped:
             raise Stopped(stopped.code, f"{declined}.", Effect.NOTHING_SENT) from None
         if answer != word:
-            why_not = (
-                f'you typed "{answer[:_MAX_QUOTED_CHARS]}" instead of "{word}"' if answer else "you did not confirm"
-            )
-            raise not_sent(ErrorCode.DECLINED, f"{why_not}: {declined}.", hint=hint)
+            typed = f'you typed "{answer[:_MAX_QUOTED_CHARS]}" instead of "{word}"'
+            raise not_sent(ErrorCode.DECLINED, f"{typed if answer else 'you did not confirm'}: {declined}.", hint=hint)
 
     def ask(self, *lines: str) -> str:
         """Show `lines` and return the stripped answer. `obstacle` must be None. Raises `DECLINED` if input ends."""

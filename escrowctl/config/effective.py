@@ -54,10 +54,9 @@ def list_settings(resolver: ServiceResolver) -> list[Setting]:
     found["timeout"] = _encode_timeouts(resolver.find_timeouts(profile)), timeout_source
     if resolver.config is not None and resolver.config.default_profile:
         found["default_profile"] = resolver.config.default_profile, file
-    if pinned := environ.get("ESCROWCTL_JOURNAL_ID"):
-        found["journal_id"] = pinned, "ESCROWCTL_JOURNAL_ID"
-    if journal := environ.get("ESCROWCTL_JOURNAL"):
-        found["journal"] = journal, "ESCROWCTL_JOURNAL"
+    for name, variable in (("journal_id", "ESCROWCTL_JOURNAL_ID"), ("journal", "ESCROWCTL_JOURNAL")):
+        if value := environ.get(variable):
+            found[name] = value, variable
     return _add_defaults(found)
 
 

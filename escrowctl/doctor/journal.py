@@ -63,7 +63,6 @@ def check_database(place: PostgresPlace, now: Clock) -> Finding:
 
 def check_locks(place: JournalPlace) -> Finding:
     """Check that every process and machine with access to the journal sees its locks."""
-    reason = place.warn_of_locks()
-    if reason is None:
-        return Finding("locks", Verdict.OK, f"{place.folder} is on a mount with shared locks")
-    return Finding("locks", Verdict.WARNING, reason)
+    if (reason := place.warn_of_locks()) is not None:
+        return Finding("locks", Verdict.WARNING, reason)
+    return Finding("locks", Verdict.OK, f"{place.folder} is on a mount with shared locks")

@@ -144,9 +144,8 @@ class Intent(NamedTuple):
     @property
     def verb(self) -> str:
         """The operation's name in messages: `create`, `release`, or `DELETE call` for a raw call."""
-        return (
-            OPERATIONS_BY_NAME[self.operation].verb if self.operation in OPERATIONS_BY_NAME else f"{self.method} call"
-        )
+        known = OPERATIONS_BY_NAME.get(self.operation)
+        return known.verb if known else f"{self.method} call"
 
     @property
     def past_participle(self) -> str:

@@ -115,8 +115,7 @@ def logout(
             session.console.note("removed", removed, label="removed")
         if profile is not None and profile.api_key_file is not None:
             session.console.note("key_left", f"profile {name} still reads its key from {profile.api_key_file}")
-    left = [variable for variable in KEY_VARIABLES if variable in session.runtime.environ]
-    if left:
+    if left := [variable for variable in KEY_VARIABLES if variable in session.runtime.environ]:
         session.console.note("key_left", f"a key is still set in the environment: {', '.join(left)}")
 
 

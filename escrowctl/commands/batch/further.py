@@ -37,8 +37,7 @@ class Children:
 
     def take_signal(self) -> ErrorCode | None:
         """Return the code of a signal that has arrived, and pass the signal on; None: none has arrived."""
-        code = self._take_signal()
-        if code is not None:
+        if (code := self._take_signal()) is not None:
             self.end()
         return code
 

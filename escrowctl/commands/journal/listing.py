@@ -120,8 +120,7 @@ def totals(context: typer.Context, since: filters.SinceOption = None, until: fil
 def require_entry(session: Session, number: int, *, read_only: bool = False) -> Entry:
     """Return an entry with its history. `read_only`: open the journal only to read. Raises `NOT_FOUND`."""
     journal = session.journal_to_read if read_only else session.journal
-    found = journal.find(number)
-    if found is None:
+    if (found := journal.find(number)) is None:
         journal.require_complete()
         message = f"there is no entry j{number} in this journal."
         raise EscrowctlError(ErrorCode.NOT_FOUND, message, hint=command("journal list"))

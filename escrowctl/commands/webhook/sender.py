@@ -96,8 +96,7 @@ class EventSource:
 
 def find_event(spool: Spool, name: str) -> Event:
     """Return the event with this id or local name. Raises `NOT_FOUND` if there is none, `BAD_VALUE` for several."""
-    found = spool.find_by_name(name)
-    if not found:
+    if not (found := spool.find_by_name(name)):
         message = f"there is no stored event {name} of this service: webhook listen stores the events that it receives."
         raise EscrowctlError(ErrorCode.NOT_FOUND, message)
     if len(found) > 1:

@@ -145,29 +145,24 @@ def find_ids(value: JsonValue, *, noun: str) -> Iterator[str]:
         yield from find_ids(child, noun=noun)
 
 
-def find_items(document: JsonValue, *, noun: str, by_name_only: bool = False) -> list[JsonValue] | None:
-    """Return the items of a list: a bare array, or an array inside at most three nested objects (envelopes).
+def find_items(
+    document: JsonValue, *, noun: str, by_name_only: bool = False, envelopes: int = _MAX_ENVELOPES
+) -> list[JsonValue] | None:
+    """Return the items of a list: a bare array, or an array inside at most so many nested objects (`envelopes`).
 
     The array has a usual name (`data`, `items`, ..., the noun's plural), or is the only array in its envelope. An
     envelope has a usual name, or is the only field of the object around it. None if there is no such array.
     `by_name_only`: in the outermost object, only usual names count.
     """
-    names = (*_LIST_FIELD_NAMES, f"{noun}s")
-    return _find_array(document, names, envelopes=_MAX_ENVELOPES, by_name_only=by_name_only)
-
-
-def _find_array(
-    document: JsonValue, names: tuple[str, ...], *, envelopes: int, by_name_only: bool = False
-) -> list[JsonValue] | None:
     if isinstance(document, list):
         return document
     if not isinstance(document, dict) or not envelopes:
         return None
-    usual = [document[name] for name in names if name in document]
+    usual = [document[name] for name in (*_LIST_FIELD_NAMES, f"{noun}s") if name in document]
     for inner in usual:
         if isinstance(inner, list):
             return inner
-        if isinstance(inner, dict) and (found := _find_array(inner, names, envelopes=envelopes - 1)) is not None:
+        if isinstance(inner, dict) and (found := find_items(inner, noun=noun, envelopes=envelopes - 1)) is not None:
             return found
     if by_name_only:
         return None
@@ -175,7 +170,7 @@ def _find_array(
     if arrays:
         return arrays[0] if len(arrays) == 1 else None
     only = next(iter(document.values())) if len(document) == 1 and not usual else None
-    return _find_array(only, names, envelopes=envelopes - 1) if isinstance(only, dict) else None
+    return find_items(only, noun=noun, envelopes=envelopes - 1) if isinstance(only, dict) else None
 
 
 def find_known_fields(

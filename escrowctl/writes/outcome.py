@@ -159,8 +159,7 @@ def _judge_create(answer: Answer, reply_id: str | None, sent: SentRequest) -> Ju
         )
     if answer.status == _ACCEPTED:
         # This is stored before the read: it must be true for every result of the read.
-        why = f"only reading {reply_id[:80]} can confirm it"
-        return _judge_unproven(answer, why, result_id=reply_id)
+        return _judge_unproven(answer, f"only reading {reply_id[:80]} can confirm it", result_id=reply_id)
     return Judgement(Outcome.DONE, str(answer.status), result_id=reply_id)
 
 

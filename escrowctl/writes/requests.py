@@ -48,9 +48,6 @@ class WriteOptions(NamedTuple):
     origin: RowOrigin = NO_ROW
 
 
-NO_OPTIONS = WriteOptions()
-
-
 class WriteRequest(NamedTuple):
     """A write as it will be sent and recorded.
 
@@ -89,7 +86,7 @@ class WriteRequest(NamedTuple):
 
 
 def make_create_request(
-    money: Money, service: Service, data: dict[str, JsonValue], options: WriteOptions = NO_OPTIONS
+    money: Money, service: Service, data: dict[str, JsonValue], options: WriteOptions
 ) -> WriteRequest:
     """Return the request to create an escrow. Its body has amount and currency, and the fields of `data`.
 
@@ -141,7 +138,7 @@ def make_once_only_request(
 
 
 def make_update_request(
-    resource_id: str, body: JsonValue, options: WriteOptions, *, found: KnownFields | None
+    resource_id: str, body: JsonValue, options: WriteOptions, found: KnownFields | None
 ) -> WriteRequest:
     """Return the request to update an escrow. It has the same locks as the escrow's release.
 
@@ -164,7 +161,7 @@ def make_update_request(
     )
 
 
-def make_webhook_request(body: JsonValue, service: Service, options: WriteOptions = NO_OPTIONS) -> WriteRequest:
+def make_webhook_request(body: JsonValue, service: Service, options: WriteOptions) -> WriteRequest:
     """Return the request to register an endpoint. The journal stores no text that may be a secret."""
     recorded = redact(body, harmless=service.webhooks.field_names)
     fingerprint = encode(normalise(recorded))

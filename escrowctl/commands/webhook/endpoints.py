@@ -16,7 +16,7 @@ from escrowctl.options import AllowDuplicateOption, DataOption, DryRunOption, Ke
 from escrowctl.output.view import Listing, View, view_record
 from escrowctl.runtime import describe_age
 from escrowctl.session import Session, session_of
-from escrowctl.writes.requests import WriteRequest, make_webhook_request
+from escrowctl.writes.requests import WriteOptions, WriteRequest, make_webhook_request
 
 if TYPE_CHECKING:
     from escrowctl.writes.result import WriteResult
@@ -104,7 +104,7 @@ def find_or_register_endpoint(session: Session, local_url: str, url: str | None,
             declined="nothing was registered",
             hint="without --register, webhook listen only shows the events that it receives",
         )
-    request = make_webhook_request(_make_webhook_body(session, url, (), {}), service)
+    request = make_webhook_request(_make_webhook_body(session, url, (), {}), service, WriteOptions())
     with session.signals.held():
         return _view_webhook(session, record_of(_register_endpoint(session, request)))
 

@@ -162,7 +162,6 @@ class _Wire(httpx.SyncByteStream):
             self.stream.close()
 
     def _receive(self) -> object:
-        """Return the next part of the reply."""
         while (event := self._http.next_event()) is h11.NEED_DATA:
             data = self._read()
             if not data and self._http.their_state is h11.SEND_RESPONSE:

@@ -176,9 +176,8 @@ def _advise_not_confirmed(service: Service, facts: Facts) -> tuple[Hint, ...]:
     again = command("journal resolve {entry}", "to check the escrow again")
     if after is None:
         return _fill_in((again, _FIND_FIELD), facts)
-    has_changed = before not in (None, after)
     # Only for a release, the profile may say which statuses mean that it is in progress.
-    may_be_pending = has_changed and facts["code"] is ErrorCode.NOT_RELEASED
+    may_be_pending = before not in (None, after) and facts["code"] is ErrorCode.NOT_RELEASED
     pending = advise_add_pending(service, str(after), RELEASE_TRANSACTION.verb) if may_be_pending else ()
     return (*_fill_in((again,), facts), *pending)
 

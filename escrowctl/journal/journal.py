@@ -389,7 +389,6 @@ class Journal:
 
 
 def _return_or_raise(results: Sequence[Entry | EscrowctlError]) -> Entry:
-    """Return the only result. Raises it if it is an error."""
     (result,) = results
     if isinstance(result, EscrowctlError):
         raise result

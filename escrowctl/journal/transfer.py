@@ -202,7 +202,6 @@ def _find_same_write(storage: Storage, theirs: Entry, origin: str) -> Entry | No
 
 
 def _is_own_origin(storage: Storage, origin: str) -> bool:
-    """Whether an origin names an entry of this journal."""
     return origin.partition(" j")[0] == storage.journal_id
 
 

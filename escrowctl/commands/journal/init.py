@@ -109,7 +109,6 @@ def _rename(place: PostgresPlace, name: str | None) -> PostgresPlace:
 
 
 def _replace_own(session: Session, source: str, *, yes: bool) -> None:
-    """Replace the journal of this machine by one that is made from an export."""
     from escrowctl.journal.sqlite.succession import replace_from_export  # noqa: PLC0415 - seldom needed
 
     place = SqlitePlace(session.journals.folder)

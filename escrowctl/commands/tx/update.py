@@ -1,5 +1,6 @@
 """`escrowctl tx update` (undocumented)."""
 
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -8,14 +9,13 @@ from escrowctl.commands.writing import check_options, make_confirm, note_replaye
 from escrowctl.contract.identifiers import parse_id
 from escrowctl.contract.json import encode
 from escrowctl.contract.operations import RELEASE_TRANSACTION, UPDATE_TRANSACTION
-from escrowctl.contract.record import KnownFields
 from escrowctl.errors import adding_id
 from escrowctl.options import AllowDuplicateOption, DryRunOption, KeyOption, ReasonOption, YesOption
 from escrowctl.output.view import View, view_record
 from escrowctl.session import session_of
 from escrowctl.writes.inspection import RecordOptions
 from escrowctl.writes.kinds import kind_of
-from escrowctl.writes.requests import WriteRequest, make_update_request
+from escrowctl.writes.requests import make_update_request
 
 
 def update(
@@ -45,10 +45,7 @@ def update(
     resource_id = parse_id(transaction_id)
     body = read_data(data, session.runtime.stdin)
     options = check_options(idempotency_key, reason, allow_duplicate)
-
-    def make_request(found: KnownFields | None) -> WriteRequest:
-        return make_update_request(resource_id, body, options, found=found)
-
+    make_request = partial(make_update_request, resource_id, body, options)
     if dry_run:
         with adding_id(resource_id):
             show_dry_run(session, make_request(None))

@@ -136,7 +136,6 @@ def _save_old_file(path: Path, draft: Path) -> Path:
 
 @contextlib.contextmanager
 def _ignore_damage() -> Iterator[None]:
-    """Ignore errors in the `with` block that come from damage."""
     try:
         yield
     except EscrowctlError as error:

@@ -11,7 +11,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -46,25 +46,29 @@ class Arrival:
         return finish(process)
 
 
+Wait = Callable[["subprocess.Popen[str]"], None]
+
+
 @contextmanager
-def deaf_to_handshakes() -> Iterator[tuple[str, Callable[[], bytes]]]:
+def deaf_to_handshakes() -> Iterator[tuple[str, Wait]]:
     """A TLS port that reads and never answers; yields its URL, and what waits for a client's hello."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(SECONDS)
         accepted: list[socket.socket] = []
 
-        def hello() -> bytes:
+        def wait(_process: "subprocess.Popen[str]") -> None:
             accepted.append(listener.accept()[0])
-            return accepted[0].recv(65536)
+            tls_handshake = b"\x16\x03"
+            assert accepted[0].recv(65536)[:2] == tls_handshake
 
-        yield f"https://127.0.0.1:{listener.getsockname()[1]}", hello
+        yield f"https://127.0.0.1:{listener.getsockname()[1]}", wait
         for connection in accepted:
             connection.close()
 
 
 @contextmanager
-def deaf_to_connections() -> Iterator[tuple[str, int]]:
-    """A port whose queue of connections is full, so that connecting never ends; yields its URL and number."""
+def deaf_to_connections() -> Iterator[tuple[str, Wait]]:
+    """A port whose queue of connections is full, so that connecting never ends; yields its URL, and what waits."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(0)
@@ -73,7 +77,11 @@ def deaf_to_connections() -> Iterator[tuple[str, int]]:
         for one in waiting:
             one.settimeout(0)
             one.connect_ex(("127.0.0.1", port))
-        yield f"http://127.0.0.1:{port}", port
+
+        def wait(process: "subprocess.Popen[str]") -> None:
+            wait_until(lambda: connecting(process, port), "it was connecting")
+
+        yield f"http://127.0.0.1:{port}", wait
         for one in waiting:
             one.close()
 
@@ -101,32 +109,19 @@ def answer_done(_seen: Seen, connection: socket.socket) -> None:
 # Before a byte left
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("number", "code"), STOPS)
-def test_signal_during_the_tls_handshake_leaves_the_write_not_sent(
-    program: Program, number: signal.Signals, code: int
-) -> None:
-    with deaf_to_handshakes() as (url, hello):
-        there = program.with_environ(ESCROWCTL_BASE_URL=url, ESCROWCTL_API_KEY=KEY)
-        process = there.start(*CREATE)
-        tls_handshake = b"\x16\x03"
-        assert hello()[:2] == tls_handshake
-        process.send_signal(number)
-        ended = finish(process)
-    assert (ended.code, ended.out) == (code, "")
-    assert there.journal() == [("create_transaction", "not_sent")]
+on_linux = pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="only Linux says who is connecting")
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="only Linux says who is connecting")
+@pytest.mark.parametrize("deaf", [deaf_to_handshakes, pytest.param(deaf_to_connections, marks=on_linux)])
 @pytest.mark.parametrize(("number", "code"), STOPS)
-def test_a_signal_while_connecting_leaves_the_write_not_sent(
-    program: Program, number: signal.Signals, code: int
+def test_signal_before_a_byte_left_leaves_the_write_not_sent(
+    program: Program, deaf: Callable[[], AbstractContextManager[tuple[str, Wait]]], number: signal.Signals, code: int
 ) -> None:
-    with deaf_to_connections() as (url, port):
+    with deaf() as (url, wait):
         there = program.with_environ(ESCROWCTL_BASE_URL=url, ESCROWCTL_API_KEY=KEY)
         process = there.start(*CREATE)
-        wait_until(lambda: connecting(process, port), "it was connecting")
+        wait(process)
         process.send_signal(number)
         ended = finish(process)
     assert (ended.code, ended.out) == (code, "")

@@ -74,13 +74,6 @@ def test_a_defect_under_debug_has_its_traceback_without_the_key(connected_progra
     assert ended.err.index("in break_down\n") < ended.err.index("error: internal error")
 
 
-@pytest.mark.slow
-def test_a_defect_under_json_is_a_document(connected_program: Program) -> None:
-    ended = connected_program.python(_break("client.reader.Reader.read"), "tx", "get", "tx_1", "--json")
-    assert (ended.code, ended.out) == (1, "")
-    assert (ended.error["code"], ended.error["exit_code"]) == ("defect", 1)
-
-
 def test_process_with_a_key_leaves_no_core_dump(connected_program: Program) -> None:
     code = "import resource, sys; resource.setrlimit(resource.RLIMIT_CORE, (65536, resource.RLIM_INFINITY)); "
     code += "from escrowctl.main import main; main(); print(resource.getrlimit(resource.RLIMIT_CORE)[0])"

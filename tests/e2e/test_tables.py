@@ -10,49 +10,39 @@ CREATED = b'{"id":"tx_7K2M9QHD","status":"held","amount":100,"currency":"USD"}'
 LONG_ID = "tx_0190c2a8_5a3e_7bb1_9d0e_2f6a4c81e7d5"
 
 
-@pytest.fixture
-def connected_program(program: Program, serve: Serve) -> Program:
-    """The program after one create, pointed at a server that answers with that record."""
-    there = program.at(serve(answering(http_reply("200 OK", CREATED))))
-    assert there.run("tx", "create", "--amount", "100", "--currency", "USD", "--reference", "order-8841").code == 0
-    return there
-
-
 @pytest.mark.slow
-def test_record_is_aligned_at_a_terminal_tabbed_in_pipes(connected_program: Program) -> None:
-    code, shown = connected_program.terminal("tx", "get", "tx_7K2M9QHD").finish()
+def test_record_is_aligned_at_a_terminal_tabbed_in_pipes(program: Program, serve: Serve) -> None:
+    there = program.at(serve(answering(http_reply("200 OK", CREATED))))
+    code, shown = there.terminal("tx", "get", "tx_7K2M9QHD").finish()
     assert (code, plain(shown)) == (0, "id        tx_7K2M9QHD\nstatus    held\namount    100\ncurrency  USD\n")
-    piped = connected_program.run("tx", "get", "tx_7K2M9QHD")
+    piped = there.run("tx", "get", "tx_7K2M9QHD")
     assert (piped.code, piped.out) == (0, "id\ttx_7K2M9QHD\nstatus\theld\namount\t100\ncurrency\tUSD\n")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("variable", ["NO_COLOR", "TERM"])
-def test_terminal_without_colour_gets_no_colour(connected_program: Program, variable: str) -> None:
-    value = {"NO_COLOR": "1", "TERM": "dumb"}[variable]
-    _, shown = connected_program.with_environ(**{variable: value}).terminal("journal", "list", columns=120).finish()
+def test_terminal_without_colour_gets_no_colour(program: Program, serve: Serve, variable: str) -> None:
+    there = wide(program, serve).with_environ(**{variable: {"NO_COLOR": "1", "TERM": "dumb"}[variable]})
+    _, shown = there.terminal("journal", "list", columns=120).finish()
     assert "\x1b" not in shown
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("words", [("tx", "get", "tx_7K2M9QHD"), ("journal", "list"), ("journal", "show", "j1")])
-def test_ids_are_complete_at_every_width(connected_program: Program, words: tuple[str, ...]) -> None:
-    cut = {}
+@pytest.mark.parametrize(
+    ("words", "resource_id"),
+    [(("tx", "get", LONG_ID), LONG_ID), (("journal", "list"), LONG_ID), (("journal", "show", "j1"), "tx_7K2M9QHD")],
+)
+def test_ids_are_complete_at_every_width(
+    program: Program, serve: Serve, words: tuple[str, ...], resource_id: str
+) -> None:
+    there, cut = wide(program, serve, resource_id), {}
     for columns in (20, 40, 57, 80, 100, 133, 200):
-        code, shown = connected_program.with_environ(COLUMNS=str(columns)).terminal(*words, columns=columns).finish()
+        code, shown = there.with_environ(COLUMNS=str(columns)).terminal(*words, columns=columns).finish()
         assert code == 0
-        if "tx_7K2M9QHD" not in shown:
+        if resource_id not in shown:
             cut[columns] = plain(shown)
     assert cut == {}
-    assert "tx_7K2M9QHD" in connected_program.with_environ(COLUMNS="20").run(*words).out
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("columns", [20, 80])
-def test_long_id_is_complete_when_wider_than_the_terminal(program: Program, serve: Serve, columns: int) -> None:
-    server = serve(answering(http_reply("200 OK", CREATED.replace(b"tx_7K2M9QHD", LONG_ID.encode()))))
-    _, shown = program.at(server).terminal("tx", "get", LONG_ID, columns=columns).finish()
-    assert plain(shown).splitlines()[0].split() == ["id", LONG_ID]
+    assert resource_id in there.with_environ(COLUMNS="20").run(*words).out
 
 
 COLUMNS = ("ENTRY", "SENT", "OPERATION", "STATE", "AMOUNT", "CURRENCY", "ID", "REFERENCE", "PROFILE")

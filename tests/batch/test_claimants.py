@@ -8,13 +8,13 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
 from e2e.script import SECONDS, Program
 from faults.seeds import draw_seed
+from webhooks.listener import wait_until
 from wire_server import Seen
 
 from batch.conftest import WriteRows
@@ -53,13 +53,6 @@ def begin(program: Program, service: BatchService, *words: str, after: int) -> "
     while len(service.received) < after and process.poll() is None:
         time.sleep(0.005)
     return process
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def test_processes_share_the_rows_of_a_batch(tmp_path: Path, rows: WriteRows) -> None:

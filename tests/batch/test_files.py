@@ -68,6 +68,7 @@ def test_every_flaw_is_named_by_its_line(start: Start, rows: WriteRows, lines: l
     assert run("list", "--json").json == []
 
 
+@pytest.mark.representative("empty", "capital", "reference*", "twin*")
 @pytest.mark.parametrize(
     "text",
     [
@@ -86,10 +87,14 @@ def test_every_flaw_is_named_by_its_line(start: Start, rows: WriteRows, lines: l
         b"amount,currency,body.Amount\n1,EUR,2\n",
         b"amount,currency,body.a,body.a.b\n1,EUR,2,3\n",
         b"amount,currency,body.api_key\n1,EUR,hush\n",
+        b'{"reference":["A-1"],"amount":"1","currency":"EUR"}\n',
+        "reference,amount,currency\n\u00e9-1,1,EUR\ne\u034f\u0301-1,2,EUR\n".encode(),
+        "reference,amount,currency\n\u00e9-1,1,EUR\ne\ufe0f\u0301-1,2,EUR\n".encode(),
     ],
     ids=[
         *("empty", "header alone", "no header", "capital", "results", "workbook", "UTF-16", "JSON array"),
         *("column twice", "no name", "not UTF-8", "long line", "body.Amount", "body twice", "secret"),
+        *("reference that is no text", "twin by a joiner", "twin by a selector"),
     ],
 )
 def test_file_that_cannot_be_sent_is_refused(start: Start, rows: WriteRows, text: bytes) -> None:

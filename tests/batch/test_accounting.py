@@ -275,14 +275,11 @@ def test_rows_that_cannot_be_sent_do_not_stop_those_behind_them(start: Start, ro
     assert (result.code, counts_of(result)) == (15, (2, 0, 0, 7)), result.err
 
 
+def refuse(_row: RowContent) -> RowResult:
+    return RowResult(None, not_sent(ErrorCode.EXPECTATION_FAILED, "not as expected."))
+
+
 def test_rows_that_end_without_the_journal_are_all_counted(home: Path) -> None:
-    class Refusing:
-        def send(self, _row: RowContent) -> RowResult:
-            return RowResult(None, not_sent(ErrorCode.EXPECTATION_FAILED, "not as expected."))
-
-        def close(self) -> None:
-            pass
-
     def change_state(change: Callable[[RunState], RunState]) -> RunState:
         states.append(change(states[-1]))
         return states[-1]
@@ -296,7 +293,7 @@ def test_rows_that_end_without_the_journal_are_all_counted(home: Path) -> None:
     shared.has_working_others.return_value = False
 
     run = Run(shared, 8, Signals().take_pending, progress)
-    run.send_rows([Refusing()] * 16)
+    run.send_rows([Mock(send=refuse)] * 16)
 
     journal.close()
     # Each claimant knows how many rows the others have ended.
@@ -336,14 +333,10 @@ def test_amounts_of_rows_without_one_are_not_taken_from_the_others(start: Start,
 def test_claimant_whose_run_has_ended_keeps_no_other_waiting(start: Start, rows: WriteRows, home: Path) -> None:
     """It has found no more rows while its last one was in progress."""
 
-    class Slow:
-        def send(self, _row: RowContent) -> RowResult:
-            while run_of_first._has_more_rows:  # noqa: SLF001 - what it waits for
-                time.sleep(0.01)
-            return RowResult(None, not_sent(ErrorCode.EXPECTATION_FAILED, "not as expected."))
-
-        def close(self) -> None:
-            pass
+    def refuse_late(row: RowContent) -> RowResult:
+        while run_of_first._has_more_rows:  # noqa: SLF001 - what it waits for
+            time.sleep(0.01)
+        return refuse(row)
 
     _, run = start(lambda _number, _seen: "401 No")
     run("create", str(rows(1)), *RUN)
@@ -356,7 +349,7 @@ def test_claimant_whose_run_has_ended_keeps_no_other_waiting(start: Start, rows:
     before = second.has_working_others(is_idle=True)
 
     run_of_first = Run(first, 8, Signals().take_pending, Mock())
-    run_of_first.send_rows([Slow()])
+    run_of_first.send_rows([Mock(send=refuse_late)])
 
     # The process of the first may now wait for that of the second.
     assert (before, second.has_working_others(is_idle=True)) == (True, False)

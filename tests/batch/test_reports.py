@@ -95,22 +95,6 @@ def test_throttled_reads_slow_down_and_end_well(start: Start, rows: WriteRows) -
     assert (result.code, counts_of(result)) == (0, (30, 0, 0, 0)), result.err
 
 
-def test_throttled_rows_do_not_count_as_alike(start: Start, rows: WriteRows) -> None:
-    _, run = start(lambda number, _seen: "429 Too Many Requests" if 2 < number < 8 else "")
-
-    result = run("create", str(rows(12)), *RUN, "--concurrency", "1", **Clock().injected)
-
-    assert counts_of(result) == (7, 0, 0, 5)
-
-
-def test_throttled_row_is_sent_as_often_as_it_takes(start: Start, rows: WriteRows) -> None:
-    service, run = start(lambda number, _seen: "503 Busy" if number > 1 else "", deduplicates=True)
-
-    result = run("create", str(rows(2)), *RUN, **Clock().injected)
-
-    assert (result.code, counts_of(result), len(service.received)) == (12, (1, 0, 1, 0), 4)
-
-
 def test_success_with_retry_after_does_not_slow_down(start: Start, rows: WriteRows) -> None:
     clock = Clock()
     _, run = start(lambda _number, _seen: "201 Created\r\nRetry-After: 30")

@@ -39,6 +39,11 @@ def start_elsewhere(*line: str, **environ: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(words, env={**os.environ, **environ}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
+def names_of_files_with(text: str, home: Path) -> list[str]:
+    files = (path for path in home.rglob("*") if path.is_file())
+    return [str(path.relative_to(home)) for path in files if text.encode() in path.read_bytes()]
+
+
 @pytest.fixture
 def journal(run: Run) -> Journal:
     """Return (operation, state) of every journal entry, oldest first: what the journal says afterwards."""

@@ -7,13 +7,10 @@ from pathlib import Path
 import pytest
 from conftest import KEY, Run, Serve, ServiceAndRun
 
+from cli.conftest import names_of_files_with
 from cli.replies import CREATE, HELD, RELEASE, json_reply, writes_meet
 
 LINES = (CREATE, RELEASE, ("tx", "get", "tx_1"))
-
-
-def journal_bytes(home: Path) -> bytes:
-    return b"".join(path.read_bytes() for path in home.rglob("*") if path.is_file())
 
 
 @pytest.mark.parametrize("how", ["--json", "--debug"])
@@ -27,7 +24,7 @@ def test_no_output_and_no_file_has_the_key(
 
     assert result.code == 0
     assert KEY not in result.out + result.err
-    assert KEY.encode() not in journal_bytes(home)
+    assert names_of_files_with(KEY, home) == []
     for seen in server.seen:
         assert [value for _, value in seen.headers if KEY in value] == [f"Bearer {KEY}"]
 
@@ -66,7 +63,7 @@ def test_key_in_a_create_is_refused_and_not_shown(
 
     assert [(result.code, result.out, KEY in result.err) for result in results] == [(2, "", False)] * 2
     assert server.seen == []
-    assert KEY.encode() not in journal_bytes(home)
+    assert names_of_files_with(KEY, home) == []
 
 
 @pytest.mark.parametrize("line", LINES, ids=lambda line: line[1])
@@ -84,7 +81,7 @@ def test_key_in_a_text_reply_or_redirect_is_not_shown(
 
     assert all(result.code != 0 for result in results)
     assert [result.err.count(KEY) for result in results] == [0, 0, 0]
-    assert KEY.encode() not in journal_bytes(home)
+    assert names_of_files_with(KEY, home) == []
 
 
 @pytest.mark.parametrize("escaped", ["sk_a/b+c==", r"sk_a\/b+c==", r"\u0073k_a/b+c=="])
@@ -101,4 +98,4 @@ def test_key_quoted_in_a_refusal_is_not_shown(
 
     assert result.code == 4
     assert key not in result.out + result.err
-    assert key.encode() not in journal_bytes(home)
+    assert names_of_files_with(key, home) == []

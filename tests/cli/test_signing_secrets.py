@@ -7,16 +7,12 @@ from pathlib import Path
 import pytest
 from conftest import ServiceAndRun
 
+from cli.conftest import names_of_files_with
 from cli.replies import CREATE, HELD, WEBHOOK, in_turn, json_reply, writes_meet
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 TOKEN = "vt_5f0c7e2d91ab"
 UNUSUAL = b'{"id":"wh_3","url":"https://hooks.example.net/x","verification_token":"%s"}' % TOKEN.encode()
-
-
-def names_of_files_with(text: str, home: Path) -> list[str]:
-    files = (path for path in home.rglob("*") if path.is_file())
-    return [str(path.relative_to(home)) for path in files if text.encode() in path.read_bytes()]
 
 
 OUTSIDE = b'{"data":{"id":"wh_3"},"verification_token":"%s"}' % TOKEN.encode()

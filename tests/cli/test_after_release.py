@@ -41,7 +41,8 @@ def test_release_conflict_that_may_be_in_progress_stays_unknown(
 
     assert (first.code, first.error["code"]) == (12, "outcome_unknown")
     assert (again.code, again.error["code"], len(server.writes)) == (12, "earlier_unknown", 1)
-    assert [run("journal", "resolve", "j1").code for _ in range(2)] == [12, 0]
+    assert [run("journal", "resolve", "j1", terminal=True).code for _ in range(2)] == [12, 0]
+    assert (run(*RELEASE).code, len(server.writes)) == (7, 1)
     assert journal() == [("release_transaction", "done")]
 
 
@@ -72,9 +73,9 @@ def test_refusal_that_changed_the_record_is_unknown(profile: Profile, run: Run, 
     reads = in_turn(json_reply(HELD), json_reply(HELD.replace(b"held", b"paid_out")))
     server = profile(behave=writes_meet(json_reply(b"", status), reads=reads))
 
-    codes = [run(*RELEASE).code for _ in range(2)]
+    codes = [run(*RELEASE, *words).code for words in ((), (), ("--skip-released",))]
 
-    assert (codes, len(server.writes)) == ([12, 12], 1)
+    assert (codes, len(server.writes)) == ([12, 12, 12], 1)
     assert journal() == [("release_transaction", "unknown")]
 
 

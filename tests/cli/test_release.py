@@ -5,9 +5,9 @@ import socket
 import pytest
 from batch.conftest import Clock
 from conftest import KEY, Run, ServiceAndRun
-from wire_server import Behave, Seen, by_method, say_nothing
+from wire_server import Behave, Seen, by_method
 
-from cli.conftest import Journal, Profile
+from cli.conftest import Profile
 from cli.replies import HELD, RELEASE, RELEASED, STATUS_RELEASED, in_turn, json_reply, writes_meet
 
 
@@ -106,15 +106,6 @@ def test_wait_ends_at_its_deadline_and_reports_the_accepted_release(profile: Pro
 
     assert (expired.code, expired.out, expired.error["code"]) == (13, "", "wait_expired")
     assert (expired.error["outcome"], clock.now, len(server.writes)) == ("done", 10.0, 1)
-
-
-def test_an_unknown_release_is_not_sent_again(service_and_run: ServiceAndRun, journal: Journal) -> None:
-    server, run = service_and_run(writes_meet(say_nothing))
-
-    codes = [run(*RELEASE, "--timeout", "0.3").code, run(*RELEASE).code, run(*RELEASE, "--skip-released").code]
-
-    assert (codes, len(server.writes)) == ([12, 12, 12], 1)
-    assert journal() == [("release_transaction", "unknown")]
 
 
 @pytest.mark.parametrize(

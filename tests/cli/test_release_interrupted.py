@@ -46,6 +46,18 @@ def test_release_counts_as_sent_when_the_journal_fails_afterwards(
         assert result.json["verified"] is True
 
 
+def hold(answer: Behave) -> tuple[Behave, threading.Event, threading.Event]:
+    """Return a behaviour that answers once a gate is open, the event that a request arrived, and the gate."""
+    sent, gate = threading.Event(), threading.Event()
+
+    def behave(seen: Seen, connection: socket.socket) -> None:
+        sent.set()
+        assert gate.wait(20)
+        answer(seen, connection)
+
+    return behave, sent, gate
+
+
 NOT_RECORDED = {
     "a conflict that changed nothing": ("409 No", HELD),
     "a refusal that changed something": ("400 No", HELD.replace(b"held", b"moving")),
@@ -116,15 +128,9 @@ def test_signal_during_the_wait_reports_the_accepted_release(profile: Profile, r
 def test_release_waits_for_another_process_and_reports_its_outcome(
     profile: Profile, run: Run, answer: Any, code: int
 ) -> None:
-    sent, gate = threading.Event(), threading.Event()
-
-    def hold(seen: Seen, connection: socket.socket) -> None:
-        sent.set()
-        assert gate.wait(20)
-        answer(seen, connection)
-
+    late, sent, gate = hold(answer)
     reads = in_turn(json_reply(HELD), json_reply(HELD))
-    server = profile(behave=writes_meet(hold, reads=reads))
+    server = profile(behave=writes_meet(late, reads=reads))
     first = start_elsewhere(*RELEASE)
     assert sent.wait(20)
     slept = []
@@ -143,17 +149,12 @@ def test_release_waits_for_another_process_and_reports_its_outcome(
 @pytest.mark.slow
 @pytest.mark.parametrize("now", [HELD.replace(b"held", b"moving"), RELEASED], ids=["changed", "released"])
 def test_release_under_the_key_of_another_process_waits_for_its_result(profile: Profile, run: Run, now: bytes) -> None:
-    sent, gate = threading.Event(), threading.Event()
-
-    def hold(seen: Seen, connection: socket.socket) -> None:
-        sent.set()
-        assert gate.wait(20)
-        json_reply(now)(seen, connection)
+    late, sent, gate = hold(json_reply(now))
 
     def read(seen: Seen, connection: socket.socket) -> None:
         json_reply(now if gate.is_set() else HELD)(seen, connection)
 
-    server = profile(STATUS_RELEASED, 'status.pending = ["moving"]', behave=writes_meet(hold, reads=read))
+    server = profile(STATUS_RELEASED, 'status.pending = ["moving"]', behave=writes_meet(late, reads=read))
     line = (*RELEASE, "--idempotency-key", "K1", "--json")
     first = start_elsewhere(*line)
     assert sent.wait(20)

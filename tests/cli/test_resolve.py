@@ -46,18 +46,6 @@ def test_hint_of_a_job_runs_where_its_variables_are_not_set(run: Run, serve: Ser
     assert (failed.code, given["ESCROWCTL_JOURNAL_ID"], pasted.error["code"]) == (12, journal_id, "outcome_unknown")
 
 
-def test_a_release_that_reads_as_released_is_settled(profile: Profile, run: Run) -> None:
-    server = profile(
-        STATUS_RELEASED, behave=writes_meet(hang_up, reads=in_turn(json_reply(HELD), json_reply(RELEASED)))
-    )
-    assert run(*RELEASE).code == 12
-
-    assert run("journal", "resolve", "j1", terminal=True).code == 0
-
-    assert [seen.method for seen in server.seen] == ["GET", "PUT", "GET"]
-    assert run(*RELEASE).code == 7
-
-
 @pytest.mark.parametrize(
     "behave", [json_reply(HELD), json_reply(b"", "404 No"), json_reply(b"", "500 Oh"), hang_up, json_reply(b"<html>")]
 )

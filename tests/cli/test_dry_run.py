@@ -142,7 +142,5 @@ def test_dry_run_shows_the_request_and_sends_nothing(
     assert (rehearsed["body"] or "").encode() == sent.body
     assert rehearsed["headers"].pop("Authorization") == "Bearer ***"
     assert rehearsed["headers"].pop("X-Request-Id") == "(created when sent)"
-    own = {name: value for name, value in sent.headers if name.lower() not in ("host", "content-length")}
-    assert {**rehearsed["headers"]} == {
-        name: value for name, value in own.items() if name not in ("Authorization", "X-Request-Id")
-    }
+    others = ("host", "content-length", "authorization", "x-request-id")
+    assert rehearsed["headers"] == {name: value for name, value in sent.headers if name.lower() not in others}

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -59,17 +58,6 @@ def test_write_with_a_wrong_or_missing_head_is_refused(
     assert (write.code, listed.code, verified.code, len(server.writes)) == (17, 17, 16, 1)
     for result in (write, listed, verified):
         assert "journal init --from" in result.error["hint"]
-
-
-def test_older_copy_without_its_head_is_refused(journal_of_one: Served, state: Path, tmp_path: Path) -> None:
-    """It would have forgotten the release that was sent since."""
-    server, run = journal_of_one
-    shutil.copy(state / "journal.db", tmp_path / "older.db")
-    assert run(*create("1")).code == 0
-    shutil.copy(tmp_path / "older.db", state / "journal.db")
-    (state / "journal.head").unlink()
-
-    assert (run(*RELEASE).code, run(*OTHER).code, len(server.writes)) == (17, 17, 2)
 
 
 def test_head_exists_before_the_first_record(service_and_run: ServiceAndRun, state: Path, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from conftest import Result, Run, Serve
 from e2e.script import Program
 from webhook_sender import OTHER_SECRET, SECRET, body_of, headers_of, post, send
 from webhooks.listener import wait_until
-from wire_server import Behave, Seen, WireServer, answering, hang_up, http_reply
+from wire_server import Behave, WireServer, answering, hang_up, http_reply, say_nothing
 
 from cli.events import Application, Listen, lines_of, rows_of
 
@@ -152,20 +152,11 @@ def test_sign_renews_the_timestamp_and_nothing_that_is_stored(
     assert rows_of(spool) == before
 
 
-def drip(_seen: Seen, connection: socket.socket) -> None:
-    """Send a byte at a time: each read succeeds, and the answer never ends."""
-    with contextlib.suppress(OSError):
-        connection.sendall(b"HTTP/1.1 200 OK\r\nX: ")
-        for _ in range(100):
-            connection.sendall(b"x")
-            time.sleep(0.02)
-
-
 @pytest.mark.parametrize(
     ("behave", "said"),
     [
         (hang_up, "no valid answer"),
-        (drip, "no answer within 0.2 s"),
+        (say_nothing, "no answer within 0.2 s"),
         (answering(http_reply("400 Said")), "400"),
         (None, "no connection"),
     ],

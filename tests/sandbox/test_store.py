@@ -9,6 +9,7 @@ from pathlib import Path
 
 import internals
 import pytest
+from cli.events import rows_of
 from cli.test_folders import give_away, mode
 from conftest import Run
 
@@ -87,32 +88,31 @@ def test_store_is_durable_and_shared_by_its_settings(folder: Path, now: Now) -> 
     store.close()
 
 
-@pytest.mark.parametrize("content", [b"not a database", b"SQLite format 3\x00" + b"\xff" * 4096])
-def test_file_that_is_no_database_is_refused_and_unchanged(
-    folder: Path, store_file: Path, now: Now, content: bytes
+def damage_pages(file: Path) -> None:
+    content = file.read_bytes()
+    file.write_bytes(content[:100].ljust(len(content), b"\xff"))
+
+
+DAMAGE: dict[str, Callable[[Path], object]] = {
+    "no database": lambda file: file.write_bytes(b"not a database"),
+    "a header alone": lambda file: file.write_bytes(b"SQLite format 3\x00" + b"\xff" * 4096),
+    "damaged pages": damage_pages,
+    "no identity": lambda file: rows_of(file, "DROP TABLE sandbox"),
+    "a newer version": lambda file: rows_of(file, f"PRAGMA user_version = {FORMAT + 1}"),
+}
+
+
+@pytest.mark.representative("*")
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_store_that_cannot_be_used_is_refused_and_unchanged(
+    folder: Path, store_file: Path, now: Now, damage: str
 ) -> None:
-    store_file.write_bytes(content)
+    DAMAGE[damage](store_file)
+    content = store_file.read_bytes()
 
     error = refusal(folder, now)
 
     assert [hint.text for hint in error.hints] == ["sandbox reset --yes"]
-    assert store_file.read_bytes() == content
-
-
-def test_store_without_its_identity_is_refused(folder: Path, store_file: Path, now: Now) -> None:
-    with closing(sqlite3.connect(store_file)) as other, other:
-        other.execute("DROP TABLE sandbox")
-
-    assert refusal(folder, now).hints
-
-
-def test_store_of_a_newer_version_is_refused_and_unchanged(folder: Path, store_file: Path, now: Now) -> None:
-    with closing(sqlite3.connect(store_file)) as other:
-        other.execute(f"PRAGMA user_version = {FORMAT + 1}")
-    content = store_file.read_bytes()
-
-    refusal(folder, now)
-
     assert store_file.read_bytes() == content
 
 
@@ -146,13 +146,6 @@ def test_store_locked_by_another_program_is_refused(
 
         with pytest.raises(EscrowctlError, match="database is locked"):
             open_store(folder, now=now)
-
-
-def test_store_with_damaged_pages_is_refused(folder: Path, store_file: Path, now: Now) -> None:
-    content = store_file.read_bytes()
-    store_file.write_bytes(content[:100].ljust(len(content), b"\xff"))
-
-    assert refusal(folder, now).hints
 
 
 def test_store_of_another_user_is_refused(

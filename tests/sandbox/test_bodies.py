@@ -32,13 +32,18 @@ def test_body_that_is_no_strict_json_object_is_400(client: httpx.Client, body: b
 
 
 @pytest.mark.parametrize(
-    "value", ["[" * 31 + "]" * 31, '"\\ud83d\\ude00"', '"\\u0000"', "1" * 5000, "-0.0", "1E-400", "{}", '{"":""}']
+    "value",
+    [
+        '{"rate":1.10,"big":1e400,"list":[-0,true,null,"\\u20ac"]}',
+        *("[" * 31 + "]" * 31, '"\\ud83d\\ude00"', '"\\u0000"', "1" * 5000, "-0.0", "1E-400", "{}", '{"":""}'),
+    ],
 )
 def test_unknown_field_with_any_json_is_returned_unchanged(client: httpx.Client, value: str) -> None:
     made = client.post("/transactions", content=f'{{"amount":1,"currency":"USD","x":{value}}}'.encode(), headers=JSON)
 
     assert made.status_code == 200
     assert f'"x":{value},' in made.text
+    assert f'"x":{value},' in client.get(f"/transactions/{made.json(parse_int=str)['id']}").text
     assert f'"x":{value},' in client.get("/transactions").text
 
 

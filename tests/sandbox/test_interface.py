@@ -35,14 +35,6 @@ def test_create_is_200_and_returns_the_complete_record(client: httpx.Client) -> 
     assert (reply.status_code, reply.headers["content-type"]) == (200, "application/json")
 
 
-def test_get_returns_the_created_record(client: httpx.Client) -> None:
-    made = create(client)
-
-    reply = client.get(f"/transactions/{made.json()['id']}")
-
-    assert (reply.status_code, reply.text) == (200, made.text)
-
-
 def test_release_without_a_body_is_200_with_the_released_record(client: httpx.Client) -> None:
     made = create(client).json()
 
@@ -62,7 +54,8 @@ def test_release_with_a_bad_body_releases_nothing(
     reply = client.put(f"/transactions/{made['id']}/release", content=body, headers=headers)
 
     assert reply.status_code == status
-    assert client.get(f"/transactions/{made['id']}").json() == made
+    kept = client.get(f"/transactions/{made['id']}")
+    assert (kept.status_code, kept.json()) == (200, made)
 
 
 def test_second_release_is_409_and_names_the_state(client: httpx.Client) -> None:
@@ -151,15 +144,6 @@ def test_recognised_key_gets_the_first_reply_and_nothing_happens_again(client: h
     )
     both = [client.post(path, content=body, headers=headers).status_code for path in ("/transactions", "/webhooks")]
     assert both == [200, 422]
-
-
-def test_unknown_fields_are_returned_unchanged(client: httpx.Client) -> None:
-    extra = '"reference":"A-1","metadata":{"rate":1.10,"big":1e400,"list":[-0,true,null,"\\u20ac"]}'
-    made = create(client, f'{{"amount":5,"currency":"EUR",{extra}}}'.encode())
-
-    assert extra in made.text
-    assert extra in client.get(f"/transactions/{made.json()['id']}").text
-    assert extra in client.get("/transactions").text
 
 
 def make(client: httpx.Client, count: int) -> list[str]:

@@ -69,6 +69,9 @@ OTHERS = {
     ),
     "a service_id and the plain origin": course(a=(AT_FIRST, 'service_id = "acme"'), b=(AT_FIRST,)),
     "two service_ids at one origin": course(a=(AT_FIRST, 'service_id = "acme"'), b=(AT_FIRST, 'service_id = "other"')),
+    "the default port written or omitted": Course(
+        profiles(a=("http://127.0.0.1",), b=("http://127.0.0.1:80/",)), (("a", ()), ("b", ())), ports=(80, 0)
+    ),
     "127.0.0.1 and localhost": course(a=(AT_FIRST,), b=("http://localhost:{first}",)),
     "the id as typed where one way cannot read the record": Course(
         profiles(a=(AT_FIRST,), unreadable=(AT_FIRST, 'api_prefix = "/unreadable"')),
@@ -125,14 +128,6 @@ def test_eight_processes_release_one_escrow_once(tmp_path: Path, starter: Starte
 @pytest.mark.parametrize("ways", OTHERS)
 def test_two_ways_to_one_escrow_are_one(tmp_path: Path, starter: Starter, ways: str, rounds: int) -> None:
     play(tmp_path, OTHERS[ways], starter, rounds)
-
-
-@pytest.mark.slow
-def test_default_port_written_or_omitted_is_one_service(tmp_path: Path, starter: Starter) -> None:
-    through = Course(
-        profiles(a=("http://127.0.0.1",), b=("http://127.0.0.1:80/",)), (("a", ()), ("b", ())), ports=(80, 0)
-    )
-    play(tmp_path, through, starter, SHORT_OF_OTHERS)
 
 
 @pytest.mark.slow

@@ -98,16 +98,6 @@ def test_written_json_is_read_back(value: object) -> None:
     assert read_reply(text.encode()) == Document(value)  # type: ignore[arg-type] # as above
 
 
-@pytest.mark.slow
-@settings(max_examples=300, derandomize=True, deadline=None)
-@given(_JSON, st.integers(0, 400), st.integers(0, 255))
-def test_reply_with_one_changed_byte_does_not_raise(value: object, place: int, byte: int) -> None:
-    body = bytearray(encode(value).encode())  # type: ignore[arg-type] # as above
-    body[place % len(body)] = byte
-
-    assert isinstance(read_reply(bytes(body)), Document | UnreadableReply)
-
-
 @pytest.mark.parametrize(
     ("one", "other"),
     [

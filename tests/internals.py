@@ -6,10 +6,12 @@ A name in capitals is a path for `monkeypatch.setattr`, and `read` says what it 
 import pkgutil
 from typing import Any
 
+BEGIN = "escrowctl.journal.postgres.storage._BEGIN"
 COLLECT = "escrowctl.client.connection._collect"
-FIND_ARRAY = "escrowctl.contract.record._find_array"
+FIND_ITEMS = "escrowctl.contract.record.find_items"
 FIND_RECORD = "escrowctl.journal.postgres.storage.PostgresStorage._find_record"
 FORMULA_STARTS = "escrowctl.output.plain._FORMULA_STARTS"
+IDLE_SECONDS = "escrowctl.journal.postgres.storage._IDLE_SECONDS"
 JUDGE_ANSWER = "escrowctl.writes.outcome._judge_answer"
 JUDGE_SUCCESS = "escrowctl.writes.outcome._judge_success"
 MAX_LINES = "escrowctl.commands.read._MAX_LINES"

@@ -210,9 +210,12 @@ def find_known_fields(
 
 
 def is_possible_id(text: str | None) -> bool:
-    """Whether a text can be an id: blanks, zeros, negative numbers and words such as `null` cannot."""
+    """Whether a text can be an id: blanks, zeros, negative numbers and words such as `null` cannot.
+
+    Neither can a text with a NUL, which PostgreSQL does not store.
+    """
     text = fold_reference(text or "")
-    if text.casefold() in _NOT_ID_WORDS or not text.strip(" 0.-"):
+    if text.casefold() in _NOT_ID_WORDS or not text.strip(" 0.-") or "\0" in text:
         return False
     return not (text.startswith("-") and not text[1:].strip("0123456789."))
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING
 
-from escrowctl.errors import ErrorCode, EscrowctlError, Outcome
+from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Reason
 from escrowctl.journal import caps, guards
 from escrowctl.journal.chain import Kind
 from escrowctl.journal.fields import facts_of_intent, facts_of_settlement
@@ -95,8 +94,12 @@ class Commit(Questions):
         """Record the outcomes of attempts. Return their entries, or errors; see `Journal.settle`."""
         created_ids = tuple({one.result_id for _, one in settlements if one.result_id is not None})
         others, results = list[Entry](), list[Entry | EscrowctlError]()
-        with suppress(EscrowctlError):  # an outcome is recorded even if the other entry is damaged
+        try:
             others += self._storage.select(Selection(None, result_ids=created_ids)) if created_ids else []
+        except EscrowctlError as error:
+            # An outcome is recorded even if the other entry is damaged.
+            if error.reason != Reason.DAMAGED:
+                raise
         # To read all at once costs less than to read each, if other processes have committed since.
         self._storage.read_entries({entry.number for entry, _ in settlements})
         for entry, settlement in settlements:

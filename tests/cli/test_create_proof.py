@@ -204,7 +204,7 @@ def test_echoed_id_proves_nothing(body: bytes, line: tuple[str, ...], service_an
     "value",
     [
         *("0", "-1", '"0"', '""', '" "', '"null"', '"None "', '"undefined"', '"NaN"', "true", "{}", "[1]"),
-        *('"\\u200b"', '"\\u00a0"', '"\\u2800"', '"\\udb40\\udd00"'),
+        *('"\\u200b"', '"\\u00a0"', '"\\u2800"', '"\\udb40\\udd00"', '"tx\\u0000"'),
     ],
 )
 def test_placeholder_id_proves_nothing(value: str, service_and_run: ServiceAndRun) -> None:

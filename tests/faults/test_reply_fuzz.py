@@ -128,13 +128,13 @@ def test_key_in_a_fuzzed_reply_is_neither_shown_nor_stored(output_options: str, 
 @pytest.mark.parametrize("name", ["data", "transactions", "unusual"])
 def test_envelopes_in_envelopes_are_searched_once_each(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     searched: list[Any] = []
-    search = internals.read(internals.FIND_ARRAY)
+    search = internals.read(internals.FIND_ITEMS)
 
     def counting(document: Any, *more: Any, **keywords: Any) -> Any:
         searched.append(document)
         return search(document, *more, **keywords)
 
-    monkeypatch.setattr(internals.FIND_ARRAY, counting)
+    monkeypatch.setattr(internals.FIND_ITEMS, counting)
     innermost: Any = {}
     nested = functools.reduce(lambda inner, _: {name: inner}, range(12), innermost)
 

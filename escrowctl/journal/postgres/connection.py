@@ -104,18 +104,36 @@ class PostgresConnection:
             client_encoding="utf8",
         )
         self._connection.add_notice_handler(self._note)
+        self._pipeline: psycopg.Pipeline | None = None
 
     def execute(self, statement: str, values: Sequence[object] = (), /) -> psycopg.Cursor[Any]:
         """Execute one statement; without values, several with `;` between them."""
         if self._thread not in (None, threading.get_ident()):
             raise RuntimeError("one thread uses a storage: the one that opened it")
-        return self._connection.execute(_adapt(statement, self._schema), values or None)
+        cursor = self._connection.execute(_adapt(statement, self._schema), values or None)
+        if self._pipeline is not None:
+            self._pipeline.sync()
+        return cursor
+
+    def send(self, statement: str, values: Sequence[object] = (), /) -> psycopg.Cursor[Any]:
+        """See `tables.database.Database`. Call it inside `pipeline`, whose end completes the cursor."""
+        assert self._pipeline is not None
+        cursor = self._connection.execute(_adapt(statement, self._schema), values or None)
+        # As `Pipeline.sync`, without the wait. Only after that, and until another message, does the server limit how
+        # long a transaction may be idle: a process that is stopped must not keep the journal's lock.
+        self._connection.pgconn.pipeline_sync()
+        self._pipeline.result_queue.append(None)
+        return cursor
 
     @contextlib.contextmanager
     def pipeline(self) -> Iterator[None]:
-        """Wait during the block only for rows that are read. Its end waits for all, and raises the first error."""
-        with self._connection.limited(), self._connection.pipeline():
-            yield
+        """Allow `send` during the block. Its end waits for all that was sent, and raises the first error."""
+        with self._connection.limited(), self._connection.pipeline() as pipeline:
+            self._pipeline = pipeline
+            try:
+                yield
+            finally:
+                self._pipeline = None
 
     def execute_briefly(self, statements: Iterable[tuple[str, Sequence[object]]], *, seconds: float) -> list[Any]:
         """Execute statements in one transaction and one round trip, each in this time. Return the rows of the last.

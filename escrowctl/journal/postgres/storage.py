@@ -153,14 +153,17 @@ class PostgresStorage(TableStorage):
     @contextlib.contextmanager
     def _committing(self, transaction: TableTransaction) -> Iterator[None]:
         """Write what is pending, check the lease if that begins writes, and commit, in one round trip."""
-        self._db.warnings.clear()
         try:
             with self._db.pipeline():
                 yield
                 transaction.flush()
+                self._db.warnings.clear()
                 if transaction.begins_writes and (sender := self._find_sender()) is not None:
-                    self._db.execute("SELECT main.require_lease(?)", (sender,))
-                self._db.execute("COMMIT")
+                    self._db.send("SELECT main.require_lease(?)", (sender,))
+                ended = self._db.send("COMMIT")
+            # So ends a transaction in which a statement failed.
+            if ended.statusmessage == "ROLLBACK":
+                raise psycopg.errors.InFailedSqlTransaction("a statement of the transaction failed")
         except psycopg.Error as error:
             is_uncertain = self._db.is_lost or (error.sqlstate or "08")[:2] in _UNCERTAIN_CLASSES
             # Without records there is nothing to look for, and nothing was begun.

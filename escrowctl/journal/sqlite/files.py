@@ -5,6 +5,7 @@ import json
 import os
 import sqlite3
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,10 @@ class JournalConnection(sqlite3.Connection):
     location = ""
     json_text = "json_extract({column}, '$.{name}')"
     row_locks = ""  # a transaction that writes locks the file
+
+    def send(self, statement: str, values: Sequence[object], /) -> None:
+        """See `tables.database.Database`."""
+        self.execute(statement, values)
 
     def translate(self, error: Exception) -> EscrowctlError | None:
         """See `tables.database.Database`."""

@@ -38,7 +38,10 @@ class Database(Protocol):
     row_locks: str
 
     def execute(self, statement: str, values: Sequence[object] = ..., /) -> Cursor:
-        """Execute one statement. An engine may do it, and fail, later: when a row is read, or at the commit."""
+        """Execute one statement."""
+
+    def send(self, statement: str, values: Sequence[object], /) -> object:
+        """Execute one statement of a transaction that writes. An engine may do it, and fail, later."""
 
     def close(self) -> None:
         """Close the connection."""

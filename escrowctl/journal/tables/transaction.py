@@ -164,7 +164,7 @@ class TableTransaction:
         self.head, self.latest = record.head, after.latest
         self._last_entry = max(self._last_entry, number)
         if len(self._records) >= _MAX_ROWS:  # an engine may store these while the next are made
-            self._execute_all(self._take_records())
+            self._store_records()
         return after.entry
 
     @property
@@ -185,7 +185,7 @@ class TableTransaction:
     def store_plan_rows(self, rows: Iterable[PlanRow]) -> None:
         """See `storage.Transaction`."""
         self.flush()
-        self._execute_all(_for_all(_STORE_PLAN_ROWS, rows))
+        self._send_all(_for_all(_STORE_PLAN_ROWS, rows))
 
     @translate_errors
     def remove_plan_row(self, batch: str, row: int) -> None:
@@ -204,37 +204,36 @@ class TableTransaction:
 
     @translate_errors
     def flush(self) -> None:
-        """Write all pending changes together: many records then cost little more than one."""
+        """Write all pending changes together: many records then cost little more than one.
+
+        What fails stays pending: then the transaction cannot end, even if the error was ignored.
+        """
         old = {key: self._read_totals(_IS_TOTAL, key).values() for key in self._total_changes}
         totals = [(*key, str(sum_exactly((*old[key], change)))) for key, change in self._total_changes.items()]
-        statements = [
-            *_for_all(_REMOVE_PLAN_ROWS, self._unplanned),
-            *self._take_records(),
-            *_for_all(_REMOVE_KEYS, sorted(self._removed_keys)),
-            *_for_all(_STORE_KEYS, sorted(self._added_keys)),
-            *_for_all(_STORE_TOTALS, totals),
-        ]
+        self._send_all(_for_all(_REMOVE_PLAN_ROWS, self._unplanned))
+        self._store_records()
+        self._send_all(_for_all(_REMOVE_KEYS, sorted(self._removed_keys)))
+        self._send_all(_for_all(_STORE_KEYS, sorted(self._added_keys)))
+        self._send_all(_for_all(_STORE_TOTALS, totals))
         if self._removed_keys or self._added_keys:
             self._index.clear()
         if self._total_changes:
             self._totals.clear()
         for pending in (self._unplanned, self._removed_keys, self._added_keys, self._total_changes):
             pending.clear()
-        self._execute_all(statements)
 
-    def _take_records(self) -> list[tuple[str, Sequence[object]]]:
-        """Return the statements that write the pending records and their entries. They are not pending any more."""
-        statements = [
-            *_for_all(_STORE_RECORDS, [(*one[:-1], bytes.fromhex(one.digest)) for one in self._records]),
-            *_for_all(_STORE_ENTRIES, [(number, *self.cached[number].row) for number in sorted(self._changed)]),
-        ]
+    def _store_records(self) -> None:
+        """Write the pending records and their entries."""
+        records = [(*one[:-1], bytes.fromhex(one.digest)) for one in self._records]
+        self._send_all(_for_all(_STORE_RECORDS, records))
+        entries = [(number, *self.cached[number].row) for number in sorted(self._changed)]
+        self._send_all(_for_all(_STORE_ENTRIES, entries))
         self._records.clear()
         self._changed.clear()
-        return statements
 
-    def _execute_all(self, statements: Iterable[tuple[str, Sequence[object]]]) -> None:
+    def _send_all(self, statements: Iterable[tuple[str, Sequence[object]]]) -> None:
         for statement, values in statements:
-            self._db.execute(statement, values)
+            self._db.send(statement, values)
 
     def _read_stored_entries(self, numbers: Collection[int]) -> dict[int, StoredEntry]:
         missing = [number for number in numbers if number not in self.cached and number <= self._last_entry]

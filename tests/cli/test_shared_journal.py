@@ -31,6 +31,38 @@ def test_two_machines_release_once(service_and_run: ServiceAndRun, machine: Call
     assert second("journal", "list").out == first("journal", "list").out != ""
 
 
+def test_create_needs_few_round_trips(
+    service_and_run: ServiceAndRun, machine: Callable[..., Machine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from escrowctl.journal.postgres.connection import PostgresConnection
+
+    server, _ = service_and_run(holding())
+    alone = machine(server, "one")
+    assert alone("journal", "init", "--single-role").code == 0
+    assert alone(*CREATE, "--reference", "A-1").code == 0
+    trips = list[str]()
+    for name in ("execute", "execute_script", "execute_briefly", "pipeline"):
+        monkeypatch.setattr(PostgresConnection, name, note_outermost(trips, name, getattr(PostgresConnection, name)))
+
+    assert alone(*CREATE, "--reference", "A-2").code == 0
+
+    assert len(trips) <= 12, trips
+
+
+def note_outermost(trips: list[str], name: str, method: Callable[..., object]) -> Callable[..., object]:
+    """Return a method that notes its name, but not those of the methods that it calls."""
+
+    def noting(*args: object, **keywords: object) -> object:
+        trips.append(name)
+        before = len(trips)
+        try:
+            return method(*args, **keywords)
+        finally:
+            del trips[before:]
+
+    return noting
+
+
 def test_journal_is_set_up_once_and_by_init_alone(
     service_and_run: ServiceAndRun, machine: Callable[..., Machine], tmp_path: Path
 ) -> None:

@@ -5,21 +5,30 @@ connections have no TLS.
 """
 
 import contextlib
+import math
 import socket
 import struct
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import BinaryIO
 
 BEFORE, AFTER = "before", "after"
-_QUERY, _PARSE, _READY, _FLUSH, _SYNC, _END = b"Q", b"P", b"Z", b"H", b"S\0\0\0\4", b"X"
+_QUERY, _PARSE, _SYNC, _READY = b"Q", b"P", b"S", b"Z"
+
+
+@dataclass
+class _Connection:
+    """How many answers the client has asked for, and the number of the first one that it does not get."""
+
+    asked: int = 0
+    first_lost: float = math.inf
 
 
 class CuttingProxy:
     """`cuts`: number of a statement -> whether its connection ends BEFORE or AFTER the server carries it out.
 
-    The client gets no answer in either case. `statements` are those that clients began, and `cut` those of `cuts`;
-    `trips` counts how often a client had waited for an answer before it went on.
+    The client gets no answer in either case. `statements` are those that clients began, and `cut` those of `cuts`.
     """
 
     def __init__(self, server_port: int) -> None:
@@ -30,7 +39,7 @@ class CuttingProxy:
 
     def begin(self, cuts: dict[int, str]) -> None:
         """Count from 1 again."""
-        self.cuts, self.statements, self.cut, self.trips = cuts, list[bytes](), list[bytes](), 0
+        self.cuts, self.statements, self.cut = cuts, list[bytes](), list[bytes]()
 
     def close(self) -> None:
         self.listener.shutdown(socket.SHUT_RDWR)
@@ -40,41 +49,34 @@ class CuttingProxy:
         with contextlib.suppress(OSError):
             while True:
                 ends = self.listener.accept()[0], socket.create_connection(("127.0.0.1", self._server_port))
-                events = threading.Event(), threading.Event()
+                state = _Connection()
                 for run in (self._pass_statements, self._pass_answers):
-                    threading.Thread(target=run, args=(*ends, *events), daemon=True).start()
+                    threading.Thread(target=run, args=(*ends, state), daemon=True).start()
 
-    def _pass_statements(
-        self, client: socket.socket, server: socket.socket, is_cut: threading.Event, has_answer: threading.Event
-    ) -> None:
+    def _pass_statements(self, client: socket.socket, server: socket.socket, state: _Connection) -> None:
         with _both(client, server), client.makefile("rb") as reader:
             server.sendall(_read(reader, typed=False))
             while True:
                 message = _read(reader)
-                self.trips += has_answer.is_set() and message[:1] != _END
-                has_answer.clear()
                 if message[:1] in (_QUERY, _PARSE):
                     statement = message[5:].lstrip(b"\0").partition(b"\0")[0].strip()
                     self.statements.append(statement)
                     if (moment := self.cuts.get(len(self.statements))) is not None:
                         self.cut.append(statement)
-                        is_cut.set()
+                        state.first_lost = state.asked + 1
                     if moment == BEFORE:
                         return
-                # Only then does the server say that it is ready.
-                server.sendall(_SYNC if is_cut.is_set() and message[:1] == _FLUSH else message)
+                state.asked += message[:1] in (_QUERY, _SYNC)
+                server.sendall(message)
 
-    def _pass_answers(
-        self, client: socket.socket, server: socket.socket, is_cut: threading.Event, has_answer: threading.Event
-    ) -> None:
+    def _pass_answers(self, client: socket.socket, server: socket.socket, state: _Connection) -> None:
         with _both(client, server), server.makefile("rb") as reader:
-            while True:
+            answered = -1  # the first one is to the start of the connection
+            while answered < state.first_lost:
                 message = _read(reader)
-                if not is_cut.is_set():
-                    has_answer.set()
+                if answered + 1 < state.first_lost:
                     client.sendall(message)
-                elif message[:1] == _READY:
-                    return
+                answered += message[:1] == _READY
 
 
 @contextlib.contextmanager

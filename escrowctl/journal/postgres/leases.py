@@ -85,7 +85,7 @@ class Leases:
         self._database: PostgresConnection | None = None
         self._renewed_at = 0.0
         self._has_lapsed = False
-        self._held = frozenset[str]()
+        self._held = set[str]()
         self._calls = deque[_Call]()
         self._ends = threading.Event()
         self.sender: str | None = None
@@ -137,11 +137,11 @@ class Leases:
         return call.is_held
 
     def _answer(self, calls: Sequence[_Call]) -> None:
-        freed = frozenset[str]().union(*(call.names for call in calls if call.frees))
+        freed = set[str]().union(*(call.names for call in calls if call.frees))
         self._held -= freed
         wanted, holding = set[str](), list[_Call]()
         for call in calls:
-            if not call.frees and call.names.isdisjoint(self._held | wanted):
+            if not call.frees and call.names.isdisjoint(self._held) and call.names.isdisjoint(wanted):
                 wanted |= call.names
                 holding.append(call)
         try:

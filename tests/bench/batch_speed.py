@@ -1,8 +1,9 @@
 """What a batch costs: rows a second beside curl, HTTPie and bare httpx, with TLS, latency, throttled; a million rows.
 
-Run it with `python tests/bench/batch_speed.py --escrowctl BIN --http BIN [--only PART...] [--json FILE]`; `--http` is
-HTTPie's program. Servers are nginx and `limited_server.py`, on loopback. The peers take turns, and each figure is the
-median of its rounds; a batch's seconds are those of the whole command, start-up and file check included.
+Run it with `PYTHONPATH=tests python tests/bench/batch_speed.py --escrowctl BIN --http BIN [--only PART...] [--json
+FILE]`; `--http` is HTTPie's program. Servers are nginx, PostgreSQL and `limited_server.py`, on loopback. The peers take
+turns, and each figure is the median of its rounds; a batch's seconds are those of the whole command, start-up and file
+check included.
 It fails where a bound is missed. The latency is nginx's too (its echo module, Debian's libnginx-mod-http-echo): a
 server in Python takes from the two cores what it is to measure.
 """
@@ -19,11 +20,13 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from storage.postgres import Server, find_programs
 
 KEY = "sk_test_0123456789abcdef"
 REPLY = (
@@ -223,24 +226,40 @@ def measure_latency(bench: Bench, url: str) -> None:
 
 
 def measure_claimants(bench: Bench, url: str) -> None:
-    """Send rows to the server with latency from one process, and from two that share the batch, in turns."""
-    count, ratios = int(20 * 16 / LATENCY), []
-    for _ in range(ROUNDS):
-        alone, home = bench.batch(url, count, 16), bench.new_home()
-        words, rest = [bench.escrowctl, "batch"], ["--yes", "--concurrency", "16"]
-        streams: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        environ, started = bench.environ(url, home), time.perf_counter()
-        first = subprocess.Popen([*words, "create", str(bench.rows(count)), *rest], env=environ, **streams)
+    """Send rows to the server with latency from one process, and from some that share the batch, in turns."""
+    with closing(Server(find_programs())) as server:
+        for journal, processes, least in (("a file", 2, 1.8), ("PostgreSQL", 3, 2.5)):
+            ratios = []
+            for turn in range(ROUNDS):
+                rates = []
+                for number in (1, processes):
+                    environs = [bench.environ(url, bench.new_home())] * number
+                    if journal == "PostgreSQL":
+                        server.create_journal(name := f"turn{turn}_{number}")
+                        shared = {"ESCROWCTL_JOURNAL": f"{server.url}?journal={name}"}
+                        environs = [bench.environ(url, bench.new_home()) | shared for _ in range(number)]
+                    rates.append(share_batch(bench, environs))
+                ratios.append(rates[1] / rates[0])
+            what = f"{LATENCY * 1000:.0f} ms latency: {processes} processes with 16 at once, journal in {journal} / one"
+            bench.require(what, statistics.median(ratios), least=least)
+
+
+def share_batch(bench: Bench, environs: Sequence[dict[str, str]]) -> float:
+    """Return the rows a second of one batch with a process for each environment and 20 seconds' worth for each."""
+    count, words = len(environs) * int(20 * 16 / LATENCY), [bench.escrowctl, "batch"]
+    rest, streams = ["--yes", "--concurrency", "16"], {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    started = time.perf_counter()
+    first, *others = environs
+    processes = [subprocess.Popen([*words, "create", str(bench.rows(count)), *rest], env=first, **streams)]
+    for environ in others:
         # There is nothing to join before the first has checked its file.
-        while subprocess.run([*words, "work", "b1", *rest], env=environ, **streams, check=False).returncode:
-            if first.poll() is not None:
+        while subprocess.run([*words, "show", "b1"], env=environ, **streams, check=False).returncode:
+            if processes[0].poll() is not None:
                 break
-        if first.wait():
-            raise SystemExit("the rows were not sent")
-        ratios.append(alone / (time.perf_counter() - started))
-        shutil.rmtree(home)
-    name = f"{LATENCY * 1000:.0f} ms latency: two processes with 16 at once / one"
-    bench.require(name, statistics.median(ratios), least=1.8)
+        processes.append(subprocess.Popen([*words, "work", "b1", *rest], env=environ, **streams))
+    if any(process.wait() for process in processes):
+        raise SystemExit("the rows were not sent")
+    return count / (time.perf_counter() - started)
 
 
 def measure_throttled(bench: Bench, url: str, limit: int) -> None:

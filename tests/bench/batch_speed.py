@@ -247,7 +247,8 @@ def measure_claimants(bench: Bench, url: str) -> None:
 def share_batch(bench: Bench, environs: Sequence[dict[str, str]]) -> float:
     """Return the rows a second of one batch with a process for each environment and 20 seconds' worth for each."""
     count, words = len(environs) * int(20 * 16 / LATENCY), [bench.escrowctl, "batch"]
-    rest, streams = ["--yes", "--concurrency", "16"], {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    rest = ["--yes", "--concurrency", "16"]
+    streams: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     started = time.perf_counter()
     first, *others = environs
     processes = [subprocess.Popen([*words, "create", str(bench.rows(count)), *rest], env=first, **streams)]

@@ -195,14 +195,14 @@ def plan_again(journal: Journal, batch: Batch, rows: Iterable[RowContent]) -> No
 
 def store_reasons(journal: Journal, batch: Batch, reasons: Mapping[int, str]) -> None:
     """Store in the plan why rows were not sent. `reasons` maps line to reason; lines not planned are skipped."""
-    rows = [
-        make_plan_row(batch.name, line, decode_row(read_plan_text(planned))._replace(held=why).encode())
-        for line, why in reasons.items()
-        for planned in journal.storage.read_plan(batch.name, after=line - 1, limit=1)
-        if planned.row == line and not is_planned_again(planned)
-    ]
-    if rows:
-        journal.store_plan_rows(rows)
+    if reasons:
+        # They are read in the commit that stores them: until then, another process may begin one.
+        journal.store_plan_rows(
+            make_plan_row(batch.name, line, decode_row(read_plan_text(planned))._replace(held=why).encode())
+            for line, why in reasons.items()
+            for planned in journal.storage.read_plan(batch.name, after=line - 1, limit=1)
+            if planned.row == line and not is_planned_again(planned)
+        )
 
 
 def sum_up(journal: Journal, batch: Batch) -> Summary:

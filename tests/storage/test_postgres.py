@@ -204,6 +204,7 @@ def test_no_commit_ends_while_another_process_reads(
 def test_claim_waits_neither_for_a_commit_nor_for_another_claim(
     journal: Journal, place: ClockedPlace, clock: Clock, database: psycopg.Connection
 ) -> None:
+    journal.hold("first")
     journal.store_plan_rows([PlanRow("b1", row, "") for row in (1, 2)])
     with contextlib.closing(open_journal(place, now=clock)) as other:
         row_1 = f"{place.url.name}.plans WHERE row = 1"

@@ -16,6 +16,7 @@ from escrowctl.journal.model import AttemptRequest, OperatorDecision, State
 from escrowctl.journal.postgres import connection
 from escrowctl.journal.postgres.leases import Leases
 from escrowctl.journal.postgres.storage import PostgresStorage
+from escrowctl.journal.storage import PlanRow
 from storage.postgres import ClockedPlace
 from storage.test_postgres import journal
 from storage.writes import DONE, create, store
@@ -62,6 +63,29 @@ def test_server_that_does_not_answer_is_given_up(
 
     assert failed.value.code is ErrorCode.JOURNAL_UNUSABLE
     assert journal.begin(AttemptRequest(create(1), "r1")).number == 1
+
+
+def test_claim_is_given_up_if_the_server_stops_in_between(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "_CANCEL_SECONDS", 0.2)
+    monkeypatch.setattr(connection, "_ANSWER_SECONDS", 0.2)
+    storage, stopped = journal.storage, list[int]()
+    assert isinstance(storage, PostgresStorage)
+    journal.hold("first")
+    journal.store_plan_rows([PlanRow("b1", 1, "")])
+    storage.claim("b1", "ended", 1, lambda _sender: False)
+    ((pid,),) = storage._db.execute("SELECT pg_backend_pid()").fetchall()  # noqa: SLF001 - what is stopped
+
+    def stop_the_server(_sender: str) -> bool:
+        os.kill(pid, signal.SIGSTOP)
+        stopped.append(pid)
+        return False
+
+    try:
+        with pytest.raises(EscrowctlError, match="does not answer"):
+            storage.claim("b1", "next", 1, stop_the_server)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert stopped == [pid]
 
 
 def test_sums_of_a_batch_read_each_record_about_once_without_statistics(

@@ -105,8 +105,9 @@ class PostgresStorage(TableStorage):
         self._connect_again()
         try:
             self._db.execute_script(_BEGIN_CLAIM)
-            rows = batches.claim(self._db, batch, sender, limit, is_alive)
-            self._db.execute_script("COMMIT")
+            with self._db.pipeline():
+                rows = batches.claim(self._db, batch, sender, limit, is_alive)
+                self._db.send("COMMIT")
         except BaseException:
             self._roll_back()
             raise

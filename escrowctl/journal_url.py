@@ -55,16 +55,22 @@ def _split_name(text: str) -> tuple[str, str]:
     url = urlsplit(text)
     if url.scheme not in SCHEMES:
         raise ValueError("is not a URL of PostgreSQL, such as postgresql://db.example.com/payments")
-    options = dict(parse_qsl(url.query, keep_blank_values=True))
+    # In a form, "+" is a space; libpq takes it as it is.
+    options = dict(parse_qsl(url.query.replace("+", "%2B"), keep_blank_values=True))
     if url.password is not None or any(name in options for name in _SECRETS):
         raise ValueError("has a password: put it in ~/.pgpass or PGPASSWORD, and remove it from the URL")
     name = options.pop("journal", _DEFAULT_NAME)
-    host = options.get("host", url.hostname or "")
+    hosts = options["host"].split(",") if "host" in options else _hosts_of(url.netloc)
     # Without a host, libpq takes PGHOST, PGSERVICE or a socket, for which it ignores sslmode.
-    if "hostaddr" in options or not (host.startswith("/") or _is_loopback(host)):
+    if "hostaddr" in options or not all(host.startswith("/") or _is_loopback(host) for host in hosts):
         options.setdefault("sslmode", "verify-full")
     base = text.partition("?")[0]
     return f"{base}?{urlencode(options, quote_via=quote)}" if options else base, name
+
+
+def _hosts_of(netloc: str) -> list[str]:
+    """Return the hosts, which libpq tries one after the other, each perhaps with a port."""
+    return [urlsplit(f"//{one}").hostname or "" for one in netloc.rpartition("@")[2].split(",")]
 
 
 def _is_loopback(host: str) -> bool:

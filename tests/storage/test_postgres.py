@@ -352,6 +352,18 @@ def test_server_that_stopped_is_used_again(
         ("postgres://db.example.com/pay?sslmode=require", "postgres://db.example.com/pay?sslmode=require", "escrowctl"),
         ("postgresql://localhost/pay", "postgresql://localhost/pay", "escrowctl"),
         ("postgresql:///pay?host=/run/postgresql", "postgresql:///pay?host=%2Frun%2Fpostgresql", "escrowctl"),
+        (
+            "postgresql://localhost:5432,db.example.com:5433/pay",
+            "postgresql://localhost:5432,db.example.com:5433/pay?sslmode=verify-full",
+            "escrowctl",
+        ),
+        ("postgresql://[::1]:1,localhost/pay", "postgresql://[::1]:1,localhost/pay", "escrowctl"),
+        (
+            "postgresql:///pay?host=/run/postgresql,db.example.com",
+            "postgresql:///pay?host=%2Frun%2Fpostgresql%2Cdb.example.com&sslmode=verify-full",
+            "escrowctl",
+        ),
+        ("postgresql://localhost/pay?user=a+b", "postgresql://localhost/pay?user=a%2Bb", "escrowctl"),
         ("mysql://db/pay", None, None),
         ("postgresql://u:secret@db/pay", None, None),
         ("postgresql://db/pay?password=secret", None, None),

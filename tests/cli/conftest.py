@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 Journal = Callable[..., list[tuple[str, str]]]
 Machine = Callable[..., Result]
+StartShared = Callable[..., tuple[WireServer, list[Machine]]]
 Profile = Callable[..., WireServer]
 Served = tuple[WireServer, Run]
 UnknownWrite = Callable[..., Served]
@@ -208,5 +209,18 @@ def machine(run: Run, tmp_path: Path, url: str) -> Callable[[WireServer, str], M
             return run(*words, environ={name: value for name, value in given.items() if value}, **keywords)
 
         return run_there
+
+    return start
+
+
+@pytest.fixture
+def shared(serve: Serve, machine: Callable[[WireServer, str], Machine]) -> StartShared:
+    """Start a service, and return it with machines of these names. The first one has created their journal."""
+
+    def start(*names: str, behave: Behave | None = None) -> tuple[WireServer, list[Machine]]:
+        server = serve(behave or holding())
+        machines = [machine(server, name) for name in names]
+        assert machines[0]("journal", "init", "--single-role").code == 0
+        return server, machines
 
     return start

@@ -10,7 +10,7 @@ import pytest
 from conftest import Run, ServiceAndRun
 from wire_server import Seen, by_method, http_reply
 
-from cli.conftest import Machine
+from cli.conftest import Machine, StartShared
 from cli.replies import CREATE, HELD, RELEASED, holding, json_reply
 
 if TYPE_CHECKING:
@@ -19,10 +19,9 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow  # a server has to be started
 
 
-def test_two_machines_release_once(service_and_run: ServiceAndRun, machine: Callable[..., Machine]) -> None:
-    server, _ = service_and_run(by_method(GET=json_reply(HELD), PUT=json_reply(RELEASED)))
-    first, second = machine(server, "one"), machine(server, "two")
-    assert first("journal", "init", "--single-role").code == 0
+def test_two_machines_release_once(shared: StartShared) -> None:
+    behave = by_method(GET=json_reply(HELD), PUT=json_reply(RELEASED))
+    server, (first, second) = shared("one", "two", behave=behave)
 
     codes = [each("tx", "release", "tx_1", "--yes").code for each in (first, second)]
 
@@ -31,14 +30,10 @@ def test_two_machines_release_once(service_and_run: ServiceAndRun, machine: Call
     assert second("journal", "list").out == first("journal", "list").out != ""
 
 
-def test_create_needs_few_round_trips(
-    service_and_run: ServiceAndRun, machine: Callable[..., Machine], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_create_needs_few_round_trips(shared: StartShared, monkeypatch: pytest.MonkeyPatch) -> None:
     from escrowctl.journal.postgres.connection import PostgresConnection
 
-    server, _ = service_and_run(holding())
-    alone = machine(server, "one")
-    assert alone("journal", "init", "--single-role").code == 0
+    _, (alone,) = shared("one")
     assert alone(*CREATE, "--reference", "A-1").code == 0
     trips = list[str]()
     for name in ("execute", "execute_script", "execute_briefly", "pipeline"):
@@ -135,7 +130,7 @@ def test_url_of_a_service_whose_profile_shares_a_journal_is_refused(
 
 
 def test_database_that_fails_sends_nothing_or_leaves_an_unknown(
-    service_and_run: ServiceAndRun, machine: Callable[..., Machine], postgres: "Server", url: str
+    shared: StartShared, postgres: "Server", url: str
 ) -> None:
     """The server stops before a create, and while another one waits for its reply."""
 
@@ -143,9 +138,7 @@ def test_database_that_fails_sends_nothing_or_leaves_an_unknown(
         postgres.stop("immediate")
         connection.sendall(http_reply("200 OK", HELD))
 
-    server, _ = service_and_run(stop_and_reply)
-    run = machine(server, "one")
-    assert run("journal", "init", "--single-role").code == 0
+    server, (run,) = shared("one", behave=stop_and_reply)
 
     afterwards = run(*CREATE, "--reference", "A-1")
     before = run(*CREATE, "--reference", "A-2")
@@ -160,12 +153,9 @@ def test_database_that_fails_sends_nothing_or_leaves_an_unknown(
     assert len(server.seen) == 1
 
 
-def test_doctor_warns_of_a_user_who_may_change_records(
-    service_and_run: ServiceAndRun, machine: Callable[..., Machine], postgres: "Server", url: str
-) -> None:
-    server, _ = service_and_run(json_reply(b"[]"))
-    run, name = machine(server, "one"), url.rpartition("=")[2]
-    assert run("journal", "init", "--single-role").code == 0
+def test_doctor_warns_of_a_user_who_may_change_records(shared: StartShared, postgres: "Server", url: str) -> None:
+    _, (run,) = shared("one", behave=json_reply(b"[]"))
+    name = url.rpartition("=")[2]
     found = {one["name"]: one for one in run("doctor", "--json").json["checks"]}
     assert (found["database"]["verdict"], "may change records" in found["database"]["finding"]) == ("warning", True)
 

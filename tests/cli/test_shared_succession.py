@@ -1,18 +1,17 @@
 """A shared journal takes the place of another one: of a machine's own, or of one that a failover left behind."""
 
-from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest.mock import Mock
 
 import psycopg
 import pytest
-from conftest import ServiceAndRun
 from storage.writes import create
 
-from cli.conftest import Machine
-from cli.replies import CREATE, holding, json_reply
+from cli.conftest import StartShared
+from cli.replies import CREATE, json_reply
 from escrowctl.journal.model import AttemptRequest
 from escrowctl.journal.opening import open_journal
 from escrowctl.journal.sqlite.place import SqlitePlace
@@ -29,12 +28,10 @@ TABLES = ("records", "entries", "keys", "totals")
 
 
 def test_restored_older_database_is_refused_by_who_knows_better(
-    service_and_run: ServiceAndRun, machine: Callable[..., Machine], postgres: "Server", tmp_path: Path, url: str
+    shared: StartShared, postgres: "Server", tmp_path: Path, url: str
 ) -> None:
-    server, _ = service_and_run(holding())
-    knows, is_new, reads = (machine(server, name) for name in ("one", "two", "three"))
+    server, (knows, is_new, reads) = shared("one", "two", "three")
     name = url.rpartition("=")[2]
-    assert knows("journal", "init", "--single-role").code == 0
     assert [one(*CREATE, "--reference", "A-1").code for one in (knows, reads)] == [0, 7]
     with psycopg.connect(postgres.url, autocommit=True) as database:
         for table in TABLES:
@@ -75,11 +72,10 @@ def test_restored_older_database_is_refused_by_who_knows_better(
 
 
 def test_export_of_a_valid_journal_replaces_it_only_if_it_is_complete(
-    service_and_run: ServiceAndRun, machine: Callable[..., Machine], tmp_path: Path, url: str
+    shared: StartShared, tmp_path: Path, url: str
 ) -> None:
-    server, _ = service_and_run(holding())
-    run, name, export = machine(server, "one"), url.rpartition("=")[2], tmp_path / "export"
-    assert run("journal", "init", "--single-role").code == 0
+    _, (run,) = shared("one")
+    name, export = url.rpartition("=")[2], tmp_path / "export"
     export.write_text(run("journal", "export").out)
     assert run(*CREATE, "--reference", "A-1").code == 0
     replacing = ("journal", "init", "--from", str(export), "--single-role", "--name", f"{name}_2", "--yes")
@@ -91,12 +87,9 @@ def test_export_of_a_valid_journal_replaces_it_only_if_it_is_complete(
     assert run("journal", "init", "--plan", "--name", f"{name}_2", "--json").json == []
 
 
-def test_closed_journal_has_one_successor(
-    service_and_run: ServiceAndRun, machine: Callable[..., Machine], tmp_path: Path, url: str
-) -> None:
-    server, _ = service_and_run(json_reply(b"[]"))
-    run, name, export = machine(server, "one"), url.rpartition("=")[2], tmp_path / "export"
-    assert run("journal", "init", "--single-role").code == 0
+def test_closed_journal_has_one_successor(shared: StartShared, tmp_path: Path, url: str) -> None:
+    _, (run,) = shared("one", behave=json_reply(b"[]"))
+    name, export = url.rpartition("=")[2], tmp_path / "export"
     export.write_text(run("journal", "export").out)
     replacing = ("journal", "init", "--from", str(export), "--single-role", "--yes", "--json", "--name")
     made = run(*replacing, f"{name}_2").json["journal_id"]
@@ -110,13 +103,10 @@ def test_closed_journal_has_one_successor(
     assert (found["journal"]["verdict"], made in found["journal"]["finding"]) == ("failed", True)
 
 
-def test_own_journal_of_a_machine_is_imported_and_closed(
-    service_and_run: ServiceAndRun, machine: Callable[..., Machine], tmp_path: Path, url: str
-) -> None:
-    server, _ = service_and_run(holding())
-    run, export = machine(server, "one"), tmp_path / "export"
+def test_own_journal_of_a_machine_is_imported_and_closed(shared: StartShared, tmp_path: Path, url: str) -> None:
+    server, (run,) = shared("one")
+    export = tmp_path / "export"
     assert run(*CREATE, "--reference", "A-1", environ=ALONE).code == 0
-    assert run("journal", "init", "--single-role").code == 0
 
     refused = run(*CREATE, "--reference", "A-1", "--json")
     assert (refused.code, "import --own" in refused.error["hint"], len(server.seen)) == (17, True, 1)
@@ -148,27 +138,22 @@ def test_own_journal_of_a_machine_is_imported_and_closed(
     assert len(server.writes) == 2
 
 
-def test_own_journal_of_imported_writes_is_imported_too(
-    service_and_run: ServiceAndRun, machine: Callable[..., Machine], tmp_path: Path
-) -> None:
-    server, _ = service_and_run(holding())
-    run, export = machine(server, "one"), tmp_path / "export"
+def test_own_journal_of_imported_writes_is_imported_too(shared: StartShared, tmp_path: Path) -> None:
+    _, (run,) = shared("one")
+    export = tmp_path / "export"
     assert run(*CREATE, "--reference", "A-1", environ=ALONE).code == 0
     export.write_text(run("journal", "export", environ=ALONE).out)
     assert run("journal", "init", "--from", str(export), "--yes", environ=ALONE).code == 0
-    assert run("journal", "init", "--single-role").code == 0
 
     codes = [run(*words).code for words in ((*CREATE, "--reference", "A-1"), ("journal", "import", "--own"))]
 
     assert [*codes, run(*CREATE, "--reference", "A-1").code] == [17, 0, 7]
 
 
-def test_machine_without_an_own_journal_gets_a_closed_one(
-    service_and_run: ServiceAndRun, machine: Callable[..., Machine], url: str
-) -> None:
-    server, _ = service_and_run(holding())
-    run, other = machine(server, "one"), {"ESCROWCTL_JOURNAL": f"{url}_2"}
-    assert [run("journal", "init", "--single-role", environ=more).code for more in ({}, other)] == [0, 0]
+def test_machine_without_an_own_journal_gets_a_closed_one(shared: StartShared, url: str) -> None:
+    _, (run,) = shared("one")
+    other = {"ESCROWCTL_JOURNAL": f"{url}_2"}
+    assert run("journal", "init", "--single-role", environ=other).code == 0
 
     assert run("journal", "import", "--own").code == 0
 
@@ -178,13 +163,12 @@ def test_machine_without_an_own_journal_gets_a_closed_one(
 
 
 def test_machine_that_wrote_to_a_shared_journal_uses_only_one_with_its_writes(
-    service_and_run: ServiceAndRun, machine: Callable[..., Machine], tmp_path: Path, url: str
+    shared: StartShared, tmp_path: Path, url: str
 ) -> None:
-    server, _ = service_and_run(holding())
-    run, idle, two = (machine(server, one) for one in ("one", "idle", "two"))
+    server, (run, idle, two) = shared("one", "idle", "two")
     name, export = url.rpartition("=")[2], tmp_path / "export"
     other, second, third = ({"ESCROWCTL_JOURNAL": f"{url}_{ending}"} for ending in ("other", "2", "3"))
-    assert [run("journal", "init", "--single-role", environ=more).code for more in ({}, other)] == [0, 0]
+    assert run("journal", "init", "--single-role", environ=other).code == 0
     assert run(*CREATE, "--reference", "A-1").code == 0
     # A write that is refused or only rehearsed is none.
     assert [idle(*CREATE, "--reference", "A-1", *more).code for more in ((), ("--dry-run",))] == [7, 7]
@@ -226,12 +210,10 @@ def test_machine_that_wrote_to_a_shared_journal_uses_only_one_with_its_writes(
 
 
 def test_journal_that_was_made_anew_is_not_lost_with_the_next(
-    service_and_run: ServiceAndRun, machine: Callable[..., Machine], postgres: "Server", tmp_path: Path, url: str
+    shared: StartShared, postgres: "Server", tmp_path: Path, url: str
 ) -> None:
-    server, _ = service_and_run(holding())
-    knows, two, three = (machine(server, name) for name in ("one", "two", "three"))
+    _, (knows, two, three) = shared("one", "two", "three")
     name, export = url.rpartition("=")[2], tmp_path / "export"
-    assert knows("journal", "init", "--single-role").code == 0
     assert knows(*CREATE, "--reference", "A-1").code == 0
     export.write_text(knows("journal", "export").out)
     assert knows(*CREATE, "--reference", "A-2").code == 0
@@ -250,12 +232,12 @@ def test_journal_that_was_made_anew_is_not_lost_with_the_next(
 
 
 def test_own_and_imported_entries_must_both_be_in_the_shared_journal(
-    service_and_run: ServiceAndRun, machine: Callable[..., Machine], tmp_path: Path, url: str
+    shared: StartShared, tmp_path: Path, url: str
 ) -> None:
-    server, _ = service_and_run(holding())
-    one, two, exports = machine(server, "one"), machine(server, "two"), (tmp_path / "A", tmp_path / "B")
+    server, (one, two) = shared("one", "two")
+    exports = tmp_path / "A", tmp_path / "B"
     only_a, only_b = ({"ESCROWCTL_JOURNAL": f"{url}_{ending}"} for ending in ("a", "b"))
-    assert [one("journal", "init", "--single-role", environ=more).code for more in ({}, only_a, only_b)] == [0, 0, 0]
+    assert [one("journal", "init", "--single-role", environ=more).code for more in (only_a, only_b)] == [0, 0]
     for run, export in ((one, exports[0]), (two, exports[1])):
         assert run(*CREATE, "--reference", export.name, environ=ALONE).code == 0
         export.write_text(run("journal", "export", environ=ALONE).out)
@@ -267,15 +249,12 @@ def test_own_and_imported_entries_must_both_be_in_the_shared_journal(
     assert (codes, len(server.writes)) == ([17, 17], 2)
 
 
-def test_journal_is_not_closed_while_a_write_is_in_progress(
-    service_and_run: ServiceAndRun, machine: Callable[..., Machine], tmp_path: Path, url: str
-) -> None:
+def test_journal_is_not_closed_while_a_write_is_in_progress(shared: StartShared, tmp_path: Path, url: str) -> None:
     """Its successor would not wait for what may still arrive."""
     from escrowctl.journal.postgres.place import PostgresPlace
 
-    server, _ = service_and_run(holding())
-    run, export, name = machine(server, "one"), tmp_path / "export", url.rpartition("=")[2]
-    assert run("journal", "init", "--single-role").code == 0
+    _, (run,) = shared("one")
+    export, name = tmp_path / "export", url.rpartition("=")[2]
     replacing = ("journal", "init", "--from", str(export), "--yes")
     lines = ((*replacing, "--single-role", "--name", f"{name}_2"), (*replacing,), ("journal", "import", "--own"))
     environs: list[dict[str, str]] = [{}, ALONE, {}]
@@ -296,28 +275,20 @@ def test_journal_is_not_closed_while_a_write_is_in_progress(
     [("fill_from_export", ""), ("close_journal", ""), ("close_journal", "by init"), ("open_filled", "")],
 )
 def test_successor_takes_no_write_before_the_old_journal_is_closed(
-    step: str,
-    made_before: str,
-    service_and_run: ServiceAndRun,
-    machine: Callable[..., Machine],
-    tmp_path: Path,
-    url: str,
-    monkeypatch: pytest.MonkeyPatch,
+    step: str, made_before: str, shared: StartShared, tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from escrowctl.journal.postgres import succession
 
-    server, _ = service_and_run(holding())
-    run, other = machine(server, "one"), machine(server, "two")
+    server, (run, other) = shared("one", "two")
     name, export = url.rpartition("=")[2], tmp_path / "export"
     new = {"ESCROWCTL_JOURNAL": url.replace(name, f"{name}_2")}
-    assert run("journal", "init", "--single-role").code == 0
     assert run(*CREATE, "--reference", "A-1").code == 0
     export.write_text(run("journal", "export").out)
     if made_before:
         assert run("journal", "init", "--single-role", environ=new).code == 0
     replacing = ("journal", "init", "--from", str(export), "--single-role", "--yes", "--name", f"{name}_2")
     with monkeypatch.context() as stopping:
-        stopping.setattr(succession, step, lambda *_words, **_names: os_error())
+        stopping.setattr(succession, step, Mock(side_effect=OSError("stopped here")))
         assert run(*replacing).code != 0
 
     # At most the old journal is in use, and the same line goes on.
@@ -326,7 +297,3 @@ def test_successor_takes_no_write_before_the_old_journal_is_closed(
     assert run(*replacing).code == 0
     assert [run(*CREATE, "--reference", "A-1", environ=more).code for more in ({}, new)] == [17, 7]
     assert len(server.writes) == 1
-
-
-def os_error() -> None:
-    raise OSError("stopped here")

@@ -72,6 +72,12 @@ def pytest_itemcollected(item: pytest.Function) -> None:
     item.add_marker("full")
 
 
+def make_environ(home: Path, base_url: str) -> dict[str, str]:
+    """Return the complete environment of a process with this home and service, and with `KEY`."""
+    environ = {"PATH": os.defpath, "HOME": str(home), "ESCROWCTL_HOME": str(home)}
+    return environ | {"ESCROWCTL_BASE_URL": base_url, "ESCROWCTL_API_KEY": KEY}
+
+
 @dataclass(frozen=True)
 class Result:
     """What a command line did."""

@@ -9,7 +9,6 @@ Run as a program it tries a broken variant: `python -m faults.damage VARIANT FOL
 
 import io
 import json
-import os
 import random
 import re
 import shutil
@@ -23,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from unittest import mock
 
-from conftest import KEY
+from conftest import make_environ
 from wire_server import Seen, WireServer, hang_up, http_reply
 
 from escrowctl import app
@@ -222,16 +221,8 @@ class Damages:
 
     def _run(self, line: tuple[str, ...]) -> tuple[int, str]:
         out, err = io.StringIO(), io.StringIO()
-        home = str(self._home)
-        environ = {
-            "PATH": os.defpath,
-            "HOME": home,
-            "ESCROWCTL_HOME": home,
-            "ESCROWCTL_BASE_URL": self.server.base_url,
-            "ESCROWCTL_API_KEY": KEY,
-            "ESCROWCTL_CONFIG": str(self._config),
-            "ESCROWCTL_PROFILE": "harness",
-        }
+        environ = make_environ(self._home, self.server.base_url)
+        environ |= {"ESCROWCTL_CONFIG": str(self._config), "ESCROWCTL_PROFILE": "harness"}
         around = Runtime(environ=environ, stdin=io.StringIO(), stdout=out, stderr=err, sleep=lambda _seconds: None)
         return int(main(line, around)), err.getvalue()
 

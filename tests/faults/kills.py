@@ -7,7 +7,6 @@ config file doubles the time of a run.
 """
 
 import json
-import os
 import random
 import signal
 import sqlite3
@@ -20,7 +19,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from conftest import KEY
+from conftest import KEY, make_environ
 
 from faults.fake_service import FakeService
 from faults.journal_audit import find_fault
@@ -343,14 +342,7 @@ class Harness:
         return [sys.executable, "-c", code_of(self.variant), *line]
 
     def _environ(self, line: tuple[str, ...]) -> dict[str, str]:
-        environ = {
-            "PATH": os.defpath,
-            "HOME": str(self.home),
-            "ESCROWCTL_HOME": str(self.home),
-            "ESCROWCTL_BASE_URL": self.fake_service.server.base_url,
-            "ESCROWCTL_API_KEY": KEY,
-            "BROKEN_MARK": str(self.mark),
-        }
+        environ = make_environ(self.home, self.fake_service.server.base_url) | {"BROKEN_MARK": str(self.mark)}
         if "release" in line:
             environ |= {"ESCROWCTL_CONFIG": str(self._config), "ESCROWCTL_PROFILE": "harness"}
         return environ

@@ -3,7 +3,6 @@
 The journal knows a release that is done and a create that is unknown; the service keeps saying that everything is held.
 """
 
-import os
 import shutil
 import sqlite3
 import subprocess
@@ -11,7 +10,7 @@ import sys
 from pathlib import Path
 
 from cli.replies import holding, in_turn, writes_meet
-from conftest import KEY
+from conftest import make_environ
 from wire_server import WireServer, hang_up
 
 from faults.strace import NAMES, Point, injecting, points_in, recording
@@ -34,12 +33,7 @@ class SuccessorKills:
 
     def run(self, *line: str, under: tuple[str, ...] = (), stdout: object = subprocess.DEVNULL) -> int:
         """Return the exit code of a line."""
-        environ = {
-            "PATH": os.environ["PATH"],
-            "ESCROWCTL_HOME": str(self.home),
-            "ESCROWCTL_BASE_URL": self.server.base_url,
-            "ESCROWCTL_API_KEY": KEY,
-        }
+        environ = make_environ(self.home, self.server.base_url)
         words = [*under, sys.executable, "-m", "escrowctl", *line]
         return subprocess.run(words, env=environ, stdout=stdout, stderr=subprocess.DEVNULL, check=False).returncode  # type: ignore[call-overload,no-any-return] # a file or a number
 

@@ -6,7 +6,6 @@ come from a raw socket to the program as a separate process: its peak memory is 
 
 import functools
 import json
-import os
 import random
 import sys
 import threading
@@ -20,7 +19,7 @@ from typing import Any
 
 import internals
 import pytest
-from conftest import KEY, Run
+from conftest import KEY, Run, make_environ
 
 from escrowctl.contract import record as contract_record
 from faults import reply_fuzz, reply_variants
@@ -172,14 +171,8 @@ def run_against(behave: Misbehave, home: Path, *line: str, variant: str | None =
             ended.set()
 
     with closing(MisbehavingServer(timed, b"")) as server:
-        environ = {
-            "PATH": os.defpath,
-            "HOME": str(home),
-            "ESCROWCTL_HOME": str(home),
-            "ESCROWCTL_BASE_URL": f"http://127.0.0.1:{server.port}",
-            "ESCROWCTL_API_KEY": KEY,
-            "BROKEN_MARK": str(home.with_name("broken-here")),
-        }
+        environ = make_environ(home, f"http://127.0.0.1:{server.port}")
+        environ["BROKEN_MARK"] = str(home.with_name("broken-here"))
         home.mkdir()
         words = [sys.executable, "-c", code_of(variant), *line, "--timeout", seconds]
         done = measure(words, home.parent, environ=environ)

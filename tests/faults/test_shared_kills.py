@@ -5,7 +5,6 @@ The service counts what arrives: no row twice, and nothing called done that did 
 
 import csv
 import io
-import os
 import random
 import re
 import signal
@@ -20,7 +19,7 @@ from typing import Any
 import psycopg
 import pytest
 from cli.replies import holding
-from conftest import KEY
+from conftest import make_environ
 from storage.postgres import Server, new_name
 from wire_server import WireServer, serving
 
@@ -50,11 +49,8 @@ class Machines:
         self.mark = folder / "broken-here"
 
     def environ(self, home: int) -> dict[str, str]:
-        return {
-            "PATH": os.environ["PATH"], "HOME": str(self.homes[home]), "ESCROWCTL_HOME": str(self.homes[home]),
-            "ESCROWCTL_BASE_URL": self.service.base_url, "ESCROWCTL_API_KEY": KEY, "BROKEN_MARK": str(self.mark),
-            "ESCROWCTL_JOURNAL": f"{self.url}&journal={self.name}",
-        }  # fmt: skip
+        environ = make_environ(self.homes[home], self.service.base_url)
+        return environ | {"ESCROWCTL_JOURNAL": f"{self.url}&journal={self.name}", "BROKEN_MARK": str(self.mark)}
 
     def run(self, *words: str, home: int = 0, program: Sequence[str] = ("-m", "escrowctl")) -> subprocess.Popen[str]:
         command, pipe = [sys.executable, *program, *words], subprocess.PIPE

@@ -2,8 +2,8 @@
 
 import json
 import signal
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -72,11 +72,8 @@ def test_commands_at_the_same_time_deliver_each_event_once(program: Program, ser
     server = serve(answering(http_reply("200 OK")))
     program.run("--sandbox", "webhook", "create", "--url", server.base_url)
     line = ("--sandbox", "tx", "create", "--amount", "1", "--currency", "USD", "-q", "--reference")
-    threads = [threading.Thread(target=program.run, args=(*line, f"A-{number}")) for number in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(lambda number: program.run(*line, f"A-{number}"), range(6)))
     program.run("sandbox", "status")
 
     ids = [seen.header("webhook-id") for seen in server.seen]

@@ -117,19 +117,7 @@ class Bench:
 
 
 def curl(url: str, count: int, folder: Path) -> float:
-    words = [
-        "xargs",
-        "-P8",
-        "-I{}",
-        "curl",
-        "--cacert",
-        str(folder / "tls.pem"),
-        "-sS",
-        "-o",
-        "/dev/null",
-        "-X",
-        "POST",
-    ]
+    words = ["xargs", "-P8", "-I{}", "curl", "--cacert", str(folder / "tls.pem"), "-sS", "-o", "/dev/null"]
     words += ["-X", "POST", "-H", "Content-Type: application/json", "-H", f"Authorization: Bearer {KEY}", "-d", BODY]
     return _xargs([*words, f"{url}/api/v1/transactions"], count, folder)
 

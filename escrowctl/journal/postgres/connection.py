@@ -81,7 +81,7 @@ class _Connection(psycopg.Connection[Any]):
 class PostgresConnection:
     """A connection of the thread that opened it, or `any_thread`; see `tables.database.Database`.
 
-    Raises psycopg's errors.
+    Raises `ErrorCode.JOURNAL_UNUSABLE` if it cannot connect, and later psycopg's errors.
     """
 
     json_text = "({column}::json ->> '{name}')"
@@ -93,16 +93,17 @@ class PostgresConnection:
         self._thread = None if any_thread else threading.get_ident()
         self.warnings: list[str] = []
         """What the server has warned of since this list was cleared, although a statement succeeded."""
-        self._connection = _Connection.connect(
-            url.url,
-            autocommit=True,
-            prepare_threshold=None,
-            cursor_factory=psycopg.RawCursor,
-            connect_timeout=_CONNECT_SECONDS,
-            **_NETWORK,
-            application_name="escrowctl",
-            client_encoding="utf8",
-        )
+        with translating_errors(self.location):
+            self._connection = _Connection.connect(
+                url.url,
+                autocommit=True,
+                prepare_threshold=None,
+                cursor_factory=psycopg.RawCursor,
+                connect_timeout=_CONNECT_SECONDS,
+                **_NETWORK,
+                application_name="escrowctl",
+                client_encoding="utf8",
+            )
         self._connection.add_notice_handler(self._note)
         self._pipeline: psycopg.Pipeline | None = None
 
@@ -186,6 +187,15 @@ def unusable_database(location: str, error: psycopg.Error) -> EscrowctlError:
         cause = "a statement took too long, and was cancelled"
     # Only libpq itself gives no state (SQLSTATE): it has no connection.
     return unusable(location, cause.rstrip("."), reason=Reason.NOT_CONNECTED if error.sqlstate is None else "")
+
+
+@contextlib.contextmanager
+def translating_errors(location: str) -> Iterator[None]:
+    """Raise `ErrorCode.JOURNAL_UNUSABLE` in place of psycopg's errors."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise unusable_database(location, error) from error
 
 
 @functools.lru_cache(maxsize=512)

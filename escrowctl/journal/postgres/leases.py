@@ -189,13 +189,12 @@ class Leases:
 
     def _ask(self, *statements: tuple[str, Sequence[object]]) -> list[Any]:
         """Return the rows of the last of these statements, in one short transaction. Connect again after an error."""
+        if self._database is None or self._database.is_lost:
+            self._database = PostgresConnection(self._url, any_thread=True)
         try:
-            if self._database is None or self._database.is_lost:
-                self._database = PostgresConnection(self._url, any_thread=True)
             return self._database.execute_briefly(statements, seconds=_STATEMENT_SECONDS)
         except psycopg.Error as error:
-            if self._database is not None:
-                self._database.close()
+            self._database.close()
             raise unusable_database(str(self._url), error) from error
 
 

@@ -16,7 +16,7 @@ from psycopg import sql
 from escrowctl.errors import ErrorCode, Reason, not_sent
 from escrowctl.files import make_private_folder, read_regular
 from escrowctl.journal.chain import ChainRecord
-from escrowctl.journal.postgres.connection import PostgresConnection, unusable_database
+from escrowctl.journal.postgres.connection import PostgresConnection, translating_errors
 from escrowctl.journal.postgres.health import Health, examine
 from escrowctl.journal.postgres.leases import Leases
 from escrowctl.journal.postgres.storage import PostgresStorage
@@ -85,12 +85,11 @@ class PostgresPlace:
     def find_id(self) -> str | None:
         """See `storage.JournalPlace`. Once known, the id is kept: it never changes."""
         if self._journal_id is None:
-            try:
-                ((journal_id,),) = self._connect().execute("SELECT id FROM main.journal").fetchall()
-            except psycopg.errors.UndefinedTable:
-                return None
-            except psycopg.Error as error:
-                raise unusable_database(self.location, error) from error
+            with translating_errors(self.location):
+                try:
+                    ((journal_id,),) = self._connect().execute("SELECT id FROM main.journal").fetchall()
+                except psycopg.errors.UndefinedTable:
+                    return None
             self._journal_id = str(journal_id)
         return self._journal_id
 
@@ -112,10 +111,8 @@ class PostgresPlace:
 
     def examine(self, now: Clock) -> Health:
         """Return a description of the server, and its problems. Raises `ErrorCode.JOURNAL_UNUSABLE`."""
-        try:
+        with translating_errors(self.location):
             return examine(self._connect(), now)
-        except psycopg.Error as error:
-            raise unusable_database(self.location, error) from error
 
     def create(self, admin: str | None, first: ChainRecord | None = None) -> str:
         """Create the tables in one transaction, with the connection of the service `admin` of libpq (pg_service.conf).
@@ -126,23 +123,21 @@ class PostgresPlace:
         if self._id_path.exists():
             Witness(self).refuse_lost_journal()
         tables, *roles = self.plan(with_roles=admin is not None)
-        try:
-            with psycopg.connect(f"service={admin}" if admin is not None else self.url.url) as database:
-                if database.execute(_WHICH_DATABASE).fetchone() != self._ask(_WHICH_DATABASE):
-                    message = f"the journal {self.location} was not created: service {admin} leads to another database."
-                    raise not_sent(ErrorCode.JOURNAL_UNUSABLE, message)
-                database.execute("SET LOCAL synchronous_commit = on")
-                database.execute("SELECT pg_advisory_xact_lock(0)")  # several may create it at once
-                if (found := self.find_id()) is not None:
-                    return found
-                database.execute(tables.script.encode())
-                if first is not None:
-                    store = f"INSERT INTO {_quote(self.url.name)}.records VALUES (%s, %s, %s, %s, %s, %s)".encode()
-                    database.execute(store, (*first[:-1], bytes.fromhex(first.digest)))
-                for step in roles:
-                    database.execute(step.script.encode())
-        except psycopg.Error as error:
-            raise unusable_database(self.location, error) from error
+        connection = f"service={admin}" if admin is not None else self.url.url
+        with translating_errors(self.location), psycopg.connect(connection) as database:
+            if database.execute(_WHICH_DATABASE).fetchone() != self._ask(_WHICH_DATABASE):
+                message = f"the journal {self.location} was not created: service {admin} leads to another database."
+                raise not_sent(ErrorCode.JOURNAL_UNUSABLE, message)
+            database.execute("SET LOCAL synchronous_commit = on")
+            database.execute("SELECT pg_advisory_xact_lock(0)")  # several may create it at once
+            if (found := self.find_id()) is not None:
+                return found
+            database.execute(tables.script.encode())
+            if first is not None:
+                store = f"INSERT INTO {_quote(self.url.name)}.records VALUES (%s, %s, %s, %s, %s, %s)".encode()
+                database.execute(store, (*first[:-1], bytes.fromhex(first.digest)))
+            for step in roles:
+                database.execute(step.script.encode())
         journal_id = self.find_id()
         assert journal_id is not None, "it was created in this database"
         return journal_id
@@ -167,10 +162,8 @@ class PostgresPlace:
 
     def _ask(self, query: str) -> tuple[Any, ...]:
         """Return the row of a query, by the user who writes. Raises `ErrorCode.JOURNAL_UNUSABLE`."""
-        try:
+        with translating_errors(self.location):
             ((*row,),) = self._connect().execute(query).fetchall()
-        except psycopg.Error as error:
-            raise unusable_database(self.location, error) from error
         return tuple(row)
 
     def _connect(self) -> PostgresConnection:

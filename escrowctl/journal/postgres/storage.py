@@ -69,7 +69,7 @@ class PostgresStorage(TableStorage):
     ) -> None:
         self._url = url
         self._find_sender = find_sender
-        self._db: PostgresConnection = database or _connect(url)
+        self._db: PostgresConnection = database or PostgresConnection(url)
         super().__init__(self._db)
 
     @contextlib.contextmanager
@@ -149,7 +149,7 @@ class PostgresStorage(TableStorage):
 
     def _connect_again(self) -> None:
         if self._db.is_lost:
-            self._db = _connect(self._url)
+            self._db = PostgresConnection(self._url)
 
     @contextlib.contextmanager
     def _committing(self, transaction: TableTransaction) -> Iterator[None]:
@@ -192,7 +192,7 @@ class PostgresStorage(TableStorage):
         end = time.monotonic() + _LOOK_SECONDS
         while time.monotonic() < end:
             with contextlib.suppress(psycopg.Error, EscrowctlError):
-                self._db = _connect(self._url)
+                self._db = PostgresConnection(self._url)
                 self._db.execute_script(_BEGIN)
                 found = read_records(self._db, after=head.sequence - 1, limit=1)
                 self._db.execute("ROLLBACK")
@@ -204,10 +204,3 @@ class PostgresStorage(TableStorage):
         # After a lost connection or a failed COMMIT there is nothing to roll back; the first error counts.
         with contextlib.suppress(psycopg.Error):
             self._db.execute("ROLLBACK")
-
-
-def _connect(url: JournalUrl) -> PostgresConnection:
-    try:
-        return PostgresConnection(url)
-    except psycopg.Error as error:
-        raise unusable_database(str(url), error) from error

@@ -67,6 +67,8 @@ class Run:
         self._state = shared.read()
         self.pace = pace = Pace(self._state.rate, self._runtime.monotonic())
         self._size = size
+        self.max_begun = 2 * size if size > 1 else 1
+        """How many rows are begun at once: twice the size, so that no connection waits for a commit."""
         self._take_signal = take_signal
         self._progress = progress
         self.halts = HaltRules(pace, self._state)
@@ -82,11 +84,6 @@ class Run:
         self._has_more_rows = True
         self._in_progress = self._requests = self._threads = 0
         self._next_read = self._next_count = self._next_claim = 0.0
-
-    @property
-    def max_begun(self) -> int:
-        """How many rows are begun at once: twice the size, so that no connection waits for a commit."""
-        return 2 * self._size if self._size > 1 else 1
 
     @property
     def counts(self) -> Counter[Outcome]:

@@ -135,12 +135,9 @@ def import_file(
             imported = import_archive(commit.transaction, journal.storage, archive)
         successor = Closing(journal.storage.journal_id, journal.place.location)
     counts = f"{imported.added} added, {imported.updated} updated, {imported.known} already known"
-    shown: dict[str, JsonValue] = {
-        "journal_id": archive.journal_id,
-        "added": Number(str(imported.added)),
-        "updated": Number(str(imported.updated)),
-        "known": Number(str(imported.known)),
-    }
+    numbers = {"added": imported.added, "updated": imported.updated, "known": imported.known}
+    shown: dict[str, JsonValue] = {"journal_id": archive.journal_id}
+    shown |= {name: Number(str(number)) for name, number in numbers.items()}
     document = shown | view_duplicates(imported.duplicates)
     view = View(document, archive.journal_id, shown, line=f"{archive.journal_id}   {counts}")
     session.show(view, done=f"{archive.journal_id} was imported ({counts})")

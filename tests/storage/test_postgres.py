@@ -142,22 +142,23 @@ def test_lost_write_is_decided_when_nothing_of_it_can_arrive_any_more(
 ) -> None:
     journal.begin(AttemptRequest(create(1)._replace(host="laptop", process=7), "run-1"))
     lapse_all(database, place)
-    word = OperatorDecision("ops", "asked the service")
+    decision = OperatorDecision("ops", "asked the service")
     not_applied = Settlement(Outcome.UNKNOWN, "not applied", not_applied=True)
     with contextlib.closing(open_journal(place, now=clock)) as other:
         (lost,) = other.select(Selection(9))
         with pytest.raises(EscrowctlError) as decided:
-            other.decide(lost, not_applied, word)
+            other.decide(lost, not_applied, decision)
         with pytest.raises(EscrowctlError) as resent:
-            other.begin(AttemptRequest(lost.intent, "run-2", again=lost, decision=word))
+            other.begin(AttemptRequest(lost.intent, "run-2", again=lost, decision=decision))
         for early in (decided.value, resent.value):
             assert (early.code, "process 7 on laptop" in early.message) == (ErrorCode.BUSY, True)
         execute(database, place, "UPDATE main.senders SET attempt_seconds = 0")
 
-        assert other.decide(lost, not_applied, word).state is State.NOT_APPLIED
+        assert other.decide(lost, not_applied, decision).state is State.NOT_APPLIED
 
 
 def test_nothing_is_sent_by_a_clock_that_counts_sleep(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not journal.locks.may_send()
     assert journal.locks.hold("name")
     now = leases._now()  # noqa: SLF001 - the clock that is moved
     answers = []

@@ -4,7 +4,7 @@ import contextlib
 import os
 import signal
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
@@ -47,45 +47,36 @@ def test_begin_is_taken_back_if_no_standby_confirms_it_in_time(
     assert [one.state for one in journal.storage.read_entries([1, 2])] == [State.DONE, State.NOT_SENT]
 
 
-def test_server_that_does_not_answer_is_given_up(
-    journal: Journal, database: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def stop_server(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
+    """Stop the process of the server that serves this journal. The journal waits only briefly for an answer."""
     monkeypatch.setattr(connection, "_CANCEL_SECONDS", 0.2)
     monkeypatch.setattr(connection, "_ANSWER_SECONDS", 0.2)
     assert isinstance(journal.storage, PostgresStorage)
     ((pid,),) = journal.storage._db.execute("SELECT pg_backend_pid()").fetchall()  # noqa: SLF001 - what is stopped
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        with pytest.raises(EscrowctlError, match="does not answer") as failed:
-            journal.begin(AttemptRequest(create(1), "r1"))
-    finally:
-        os.kill(pid, signal.SIGCONT)
+    yield lambda: os.kill(pid, signal.SIGSTOP)
+    os.kill(pid, signal.SIGCONT)
+
+
+def test_server_that_does_not_answer_is_given_up(journal: Journal, stop_server: Callable[[], None]) -> None:
+    stop_server()
+    with pytest.raises(EscrowctlError, match="does not answer") as failed:
+        journal.begin(AttemptRequest(create(1), "r1"))
 
     assert failed.value.code is ErrorCode.JOURNAL_UNUSABLE
     assert journal.begin(AttemptRequest(create(1), "r1")).number == 1
 
 
-def test_claim_is_given_up_if_the_server_stops_in_between(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "_CANCEL_SECONDS", 0.2)
-    monkeypatch.setattr(connection, "_ANSWER_SECONDS", 0.2)
-    storage, stopped = journal.storage, list[int]()
-    assert isinstance(storage, PostgresStorage)
-    journal.hold("first")
-    journal.store_plan_rows([PlanRow("b1", 1, "")])
-    storage.claim("b1", "ended", 1, lambda _sender: False)
-    ((pid,),) = storage._db.execute("SELECT pg_backend_pid()").fetchall()  # noqa: SLF001 - what is stopped
-
-    def stop_the_server(_sender: str) -> bool:
-        os.kill(pid, signal.SIGSTOP)
-        stopped.append(pid)
+def test_claim_is_given_up_if_the_server_stops_in_between(journal: Journal, stop_server: Callable[[], None]) -> None:
+    def stop_and_answer(_sender: str) -> bool:
+        stop_server()
         return False
 
-    try:
-        with pytest.raises(EscrowctlError, match="does not answer"):
-            storage.claim("b1", "next", 1, stop_the_server)
-    finally:
-        os.kill(pid, signal.SIGCONT)
-    assert stopped == [pid]
+    journal.hold("first")
+    journal.store_plan_rows([PlanRow("b1", 1, "")])
+    journal.storage.claim("b1", "ended", 1, lambda _sender: False)
+    with pytest.raises(EscrowctlError, match="does not answer"):
+        journal.storage.claim("b1", "next", 1, stop_and_answer)
 
 
 def test_sums_of_a_batch_read_each_record_about_once_without_statistics(

@@ -69,7 +69,7 @@ class RowContent(NamedTuple):
     `key` is a create's reference (None: it has none) or the id to release. A create sends `amount` and `currency`;
     a release expects them in the record. `body` is a JSON object of further fields to send, `columns` one of cells
     for the results. `repeats` are the entries that the row repeats on purpose. `held` says why the last run did not
-    send the row. The plan stores these fields; where it is read, the row also gets its `line` in the file, and the
+    send the row. The plan stores these fields. When it is read, the row also gets its `line` in the file, and the
     entry of a row that was `sent` before.
     """
 

@@ -1,10 +1,10 @@
-"""What a batch costs: rows a second beside curl, HTTPie and bare httpx, with TLS, latency, throttled; a million rows.
+"""What a batch costs: rows a second next to curl, HTTPie and bare httpx, with TLS, latency, throttled; a million rows.
 
 Run it with `PYTHONPATH=tests python tests/bench/batch_speed.py --escrowctl BIN --http BIN [--only PART...] [--json
 FILE]`; `--http` is HTTPie's program. Servers are nginx, PostgreSQL and `limited_server.py`, on loopback. The peers take
 turns, and each figure is the median of its rounds; a batch's seconds are those of the whole command, start-up and file
 check included.
-It fails where a bound is missed. The latency is nginx's too (its echo module, Debian's libnginx-mod-http-echo): a
+It fails if a bound is missed. The latency is nginx's too (its echo module, Debian's libnginx-mod-http-echo): a
 server in Python takes from the two cores what it is to measure.
 """
 
@@ -139,7 +139,7 @@ def _xargs(words: list[str], count: int, folder: Path) -> float:
 
 
 def httpx_threads(url: str, count: int, threads: int) -> float:
-    """Return the seconds of a bare loop of one httpx client per thread, in a process of its own."""
+    """Return the seconds of a bare loop of one httpx client per thread, in another process."""
     code = (
         "import sys, threading, httpx\n"
         "url, count, threads, key = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]\n"

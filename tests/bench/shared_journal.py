@@ -1,7 +1,7 @@
 """What a journal in PostgreSQL costs next to one in a file: on loopback, medians, in turns.
 
-Run it with `PYTHONPATH=tests python tests/bench/shared_journal.py`; it starts a server of its own. It fails where a
-`tx create` takes more than 2.0 times one with a file (without the time to import the driver), or where a create on
+Run it with `PYTHONPATH=tests python tests/bench/shared_journal.py`; it starts a server. It fails if a
+`tx create` takes more than 2.0 times one with a file (without the time to import the driver), or if a create on
 a journal of 100,000 entries takes more than 1.2 times one on an empty journal. Records a second have no bound: most
 of their time is spent in Python, for both engines.
 """
@@ -96,7 +96,7 @@ def count_records_a_second(*journals: Journal) -> list[float]:
 
 
 def main() -> int:
-    """Print the figures; 1 where one is beyond its bound."""
+    """Print the figures. Return 1 if one is beyond its bound."""
     with contextlib.closing(Server(find_programs())) as server, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         in_file, in_database, driver = time_creates(server, folder)

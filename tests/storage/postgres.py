@@ -1,4 +1,4 @@
-"""A PostgreSQL server of the tests' own, on loopback, and journals in it whose clock a test can set."""
+"""A PostgreSQL server for the tests, on loopback, and journals in it whose clock a test can set."""
 
 import contextlib
 import hashlib
@@ -55,7 +55,7 @@ logfile = {folder}/pooler.log
 class Server:
     """One server. `url` is that of its database, in which each journal is a schema.
 
-    Where ESCROWCTL_TEST_POOLER is set, journals are reached through PgBouncer in transaction mode (`journals_url`).
+    If ESCROWCTL_TEST_POOLER is set, journals are reached through PgBouncer in transaction mode (`journals_url`).
     """
 
     def __init__(self, programs: Path) -> None:

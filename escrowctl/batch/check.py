@@ -166,11 +166,8 @@ class CheckedFile:
 
 
 def _disk_error(error: OSError) -> EscrowctlError:
-    return not_sent(
-        ErrorCode.STATE_UNUSABLE,
-        f"the checked rows could not be stored in {tempfile.gettempdir()}: {error.strerror or error}.",
-        hint="free space there, or set TMPDIR to another folder",
-    )
+    message = f"the checked rows could not be stored in {tempfile.gettempdir()}: {error.strerror or error}."
+    return not_sent(ErrorCode.STATE_UNUSABLE, message, hint="free space there, or set TMPDIR to another folder")
 
 
 def check_file(source: BinaryIO, checked: CheckedFile, *, name: str) -> None:

@@ -53,9 +53,8 @@ def read_key(text: str, *, source: str) -> Secret:
             "a key has only visible ASCII characters."
         )
     if not MIN_KEY_CHARS <= len(key) <= MAX_KEY_CHARS:
-        raise bad_config(
-            f"the API key in {source} is not {MIN_KEY_CHARS} to {MAX_KEY_CHARS:,} characters long: check it."
-        )
+        message = f"the API key in {source} is not {MIN_KEY_CHARS} to {MAX_KEY_CHARS:,} characters long: check it."
+        raise bad_config(message)
     return Secret(key)
 
 

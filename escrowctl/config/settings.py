@@ -238,9 +238,8 @@ class ServiceResolver:
         in_profile = choice.profile.journal if choice is not None and choice.profile is not None else None
         if named is not None and in_profile not in (None, named):
             where = f"profile {choice.profile_name}" if choice is not None else "the profile"
-            raise bad_value(
-                f"ESCROWCTL_JOURNAL and the journal of {where} differ: unset the variable, or make them equal."
-            )
+            message = f"ESCROWCTL_JOURNAL and the journal of {where} differ: unset the variable, or make them equal."
+            raise bad_value(message)
         # An empty variable is not a URL: a job whose variable is missing must not use a journal of its own.
         if (found := named if named is not None else in_profile) is None:
             if choice is not None and choice.profile is None and (name := self._find_journal_profile(choice.origin)):

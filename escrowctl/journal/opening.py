@@ -67,9 +67,8 @@ def _require_pinned_journal(place: JournalPlace, pins: Iterable[tuple[str, str]]
     actual = f"{place.location} does not exist" if journal_id is None else f"this journal is {journal_id}"
     for required_id, setting in pins:
         if not required_id:
-            raise not_sent(
-                ErrorCode.JOURNAL_UNUSABLE, f"{setting} is empty: it should be the id that journal init printed."
-            )
+            message = f"{setting} is empty: it should be the id that journal init printed."
+            raise not_sent(ErrorCode.JOURNAL_UNUSABLE, message)
         if required_id != journal_id:
             raise not_sent(
                 ErrorCode.JOURNAL_UNUSABLE,

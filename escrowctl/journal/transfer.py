@@ -113,9 +113,8 @@ def read_archive(lines: Iterable[str], *, source: str) -> Archive:
         except (*DECODING_ERRORS, RecursionError) as error:
             raise _bad_line(source, number, "is not a line of a journal export") from error
     if not is_complete:
-        raise bad_value(
-            f"{source} is not complete: it was truncated, or its last line was changed.", effect=Effect.NOTHING_IMPORTED
-        )
+        message = f"{source} is not complete: it was truncated, or its last line was changed."
+        raise bad_value(message, effect=Effect.NOTHING_IMPORTED)
     return Archive(journal_id, found, _group_by_entry(found, source))
 
 

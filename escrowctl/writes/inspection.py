@@ -180,9 +180,8 @@ def require_expected_money(resource_id: str, found: KnownFields | None, options:
     amount, currency = options.expected_amount, options.expected_currency
     if found is None and (amount is not None or currency is not None):
         expected = " ".join(str(one) for one in (amount, currency) if one is not None)
-        raise not_sent(
-            ErrorCode.EXPECTATION_FAILED, f"{resource_id} could not be read, so {expected} cannot be checked."
-        )
+        message = f"{resource_id} could not be read, so {expected} cannot be checked."
+        raise not_sent(ErrorCode.EXPECTATION_FAILED, message)
     if found is None:
         return
     if amount is not None and (found.amount is None or found.amount != amount):

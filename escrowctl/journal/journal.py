@@ -373,7 +373,7 @@ class Journal:
         """
         settlement = Settlement(Outcome.NOT_SENT, "the commit of the intent failed, so nothing was sent")
         new = {entry.number: entry for entry in begun if entry.state is State.IN_FLIGHT and entry.attempt == 1}
-        for _ in range(2):  # this connection may be lost too
+        for _ in range(2 if new else 0):  # this connection may be lost too
             with contextlib.suppress(EscrowctlError), self.storage.reopen() as storage:
                 stored = [one for one in storage.read_entries(new) if one.request_id == new[one.number].request_id]
                 if stored:

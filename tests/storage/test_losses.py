@@ -10,6 +10,7 @@ from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from cli.replies import CREATE, holding
@@ -124,6 +125,19 @@ def test_outcome_whose_commit_is_lost_is_looked_for(opener: Opener, moment: str)
         assert journal.settle(entry, DONE).state is State.DONE
 
     assert states(opener) == [State.DONE if moment == "after" else State.IN_FLIGHT]
+
+
+def test_lost_outcome_is_looked_for_over_one_connection(opener: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each further one may wait for a server that does not answer."""
+    journal = opener()
+    entry = journal.begin(AttemptRequest(create(1), "r1"))
+    lose_next_commit(journal, "after")
+    reopen = Mock(side_effect=journal.storage.reopen)
+    monkeypatch.setattr(journal.storage, "reopen", reopen)
+
+    journal.settle(entry, DONE)
+
+    assert reopen.call_count == 1
 
 
 def test_outcome_does_not_hide_that_an_older_copy_was_restored(tmp_path: Path, clock: Clock) -> None:

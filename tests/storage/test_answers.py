@@ -67,6 +67,21 @@ def test_server_that_does_not_answer_is_given_up(journal: Journal, stop_server: 
     assert journal.begin(AttemptRequest(create(1), "r1")).number == 1
 
 
+def test_plan_is_not_waited_for_if_the_server_does_not_answer(
+    journal: Journal, stop_server: Callable[[], None]
+) -> None:
+    stop_server()
+    with pytest.raises(EscrowctlError, match="does not answer"):
+        journal.storage.read_plan("b1", limit=1)
+
+
+def test_commit_is_given_up_if_the_server_stops_after_a_read(journal: Journal, stop_server: Callable[[], None]) -> None:
+    with pytest.raises(EscrowctlError, match="does not answer"), journal.checked_commit() as commit:  # noqa: PT012
+        journal.storage.read_plan("b1", limit=1)
+        stop_server()
+        commit.view.read_totals("create_transaction", "USD", since="2020")
+
+
 def test_claim_is_given_up_if_the_server_stops_in_between(journal: Journal, stop_server: Callable[[], None]) -> None:
     def stop_and_answer(_sender: str) -> bool:
         stop_server()

@@ -48,11 +48,11 @@ class _Connection(psycopg.Connection[Any]):
     @contextlib.contextmanager
     def limited(self) -> Iterator[None]:
         """Limit the wait for answers during the block."""
-        self.answer_seconds = _ANSWER_SECONDS
+        before, self.answer_seconds = self.answer_seconds, _ANSWER_SECONDS
         try:
             yield
         finally:
-            self.answer_seconds = math.inf
+            self.answer_seconds = before
 
     def wait(self, gen: Generator[Any, Any, _T], *args: Any, **options: Any) -> _T:
         """See psycopg. It resumes `gen` when it can read or write, and several times a second."""
@@ -125,6 +125,10 @@ class PostgresConnection:
         self._connection.pgconn.pipeline_sync()
         self._pipeline.result_queue.append(None)
         return cursor
+
+    def limited(self) -> contextlib.AbstractContextManager[None]:
+        """Limit the wait for answers during the block."""
+        return self._connection.limited()
 
     @contextlib.contextmanager
     def pipeline(self) -> Iterator[None]:

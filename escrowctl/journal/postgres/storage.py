@@ -113,6 +113,11 @@ class PostgresStorage(TableStorage):
             raise
         return rows
 
+    def read_plan(self, batch: str, *, after: int = 0, limit: int) -> list[PlanRow]:
+        """See `storage.Storage`. A run asks several times a second, and must end if the server does not answer."""
+        with self._db.limited():
+            return super().read_plan(batch, after=after, limit=limit)
+
     @contextlib.contextmanager
     def reopen(self) -> Iterator[PostgresStorage]:
         """See `storage.Storage`."""

@@ -67,6 +67,9 @@ def judge_saved_head(saved: SavedHead | None, journal_id: str) -> OldJournal:
 def inspect(storage: Storage, locks: Locks, witness: Witness, journal_id: str) -> OldJournal:
     """Return an open journal. `journal_id` is the journal of the export. Raises the errors of `refuse_unfinished`."""
     known = judge_saved_head(witness.read(), journal_id)
+    if journal_id in known.ids and _is_made_for(storage, journal_id):
+        # An interrupted command put it in the place of the old journal, and nobody has used it.
+        return known
     checked, stored, saved = verify(storage, witness), storage.count_records(), known.records or 0
     records: int | None = saved
     if storage.journal_id == journal_id:
@@ -120,10 +123,15 @@ def refuse_unfinished(storage: Storage, locks: Locks) -> None:
 
 def refuse_filled(storage: Storage, archive: Archive, where: str) -> None:
     """Raise `CONFLICT` if a new journal, at `where`, has records, unless it was made to replace the same journal."""
+    if storage.count_records() and not _is_made_for(storage, archive.journal_id):
+        raise not_sent(ErrorCode.CONFLICT, f"the journal {where} exists already, and has records.")
+
+
+def _is_made_for(storage: Storage, journal_id: str) -> bool:
+    """Whether a journal was made to replace the journal with this id."""
     first = next(iter(storage.read_records(after=0, limit=1)), None)
     made_for = json.loads(first.facts).values() if first and first.kind in (Kind.OPENING, Kind.CLOSING) else ()
-    if first is not None and archive.journal_id not in made_for:
-        raise not_sent(ErrorCode.CONFLICT, f"the journal {where} exists already, and has records.")
+    return journal_id in made_for
 
 
 def fill_from_export(storage: Storage, archive: Archive, where: str, *, until: Closing | None = None) -> None:

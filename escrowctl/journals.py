@@ -168,20 +168,24 @@ class Journals:
         from escrowctl.writes.requests import account_of
 
         for write, path in find_writes(self.folder / "shared", service.journal_names, account_of(service)):
-            if not self._has(write.origin):
+            if not self._has(write.origin, key=write.idempotency_key):
                 began = f"this machine began a write to {service.origin} ({write.described or write.origin})"
                 message = f"{began} in the journal {write.location}, and the journal {self.place.location} lacks it."
                 facts = {"where": write.location, "file": str(path)}
                 raise not_sent(ErrorCode.JOURNAL_UNUSABLE, message, facts=facts, reason=Reason.MOVED)
 
-    def _has(self, *origins: str) -> bool:
-        """Whether a write with one of these origins was imported into the journal of this run, or first made there."""
+    def _has(self, *origins: str, key: str = "") -> bool:
+        """Whether a write with one of these origins was imported into the journal of this run, or first made there.
+
+        `key`: its idempotency key, if known.
+        """
         from escrowctl.journal.model import Selection
 
         if any(origin.startswith(f"{self.place.find_id()} ") for origin in origins):
             return True
         with closing(self.open(reading=True)) as journal:
-            return any(journal.storage.select(Selection(1, origin=origin)) for origin in origins)
+            found = [one for origin in origins for one in journal.storage.select(Selection(None, origin=origin))]
+        return any(key in ("", one.intent.idempotency_key) for one in found)
 
     @cached_property
     def _required_ids(self) -> tuple[tuple[str, str], ...]:

@@ -108,6 +108,7 @@ def find_batch(journal: Journal, name: str) -> Batch:
     for batch in list_batches(journal):
         if batch.name == name:
             return batch
+    journal.require_complete()  # an older copy lacks batches
     hint = command("batch list", "to see the batches in this journal")
     raise EscrowctlError(ErrorCode.NOT_FOUND, f'there is no batch "{name}" in this journal.', hint=hint)
 

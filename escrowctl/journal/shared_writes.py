@@ -25,7 +25,8 @@ _MAX_BYTES = 10_000
 class SharedWrite(NamedTuple):
     """A write in the shared journal at `location`. `origin` names it where that journal was imported.
 
-    `described` says what it was, for an operator who has to ask the service about it.
+    `described` says what it was, for an operator who has to ask the service about it. Another write may have got the
+    same `origin` in a restored database, but not the same `idempotency_key`.
     """
 
     location: str
@@ -34,6 +35,7 @@ class SharedWrite(NamedTuple):
     account: str | None
     key_fingerprint: str | None
     described: str = ""
+    idempotency_key: str = ""
 
 
 def keep_file(path: Path, text: str) -> None:
@@ -59,7 +61,8 @@ def keep_writes(folder: Path, entries: Iterable[Entry], journal_id: str, locatio
             origin, services = f"{journal_id} {one.name}", [*intent.service_names]
             money = f"{intent.amount} {intent.currency}" if intent.money else None
             described = filter(None, (one.name, intent.verb, money, intent.resource_id, intent.reference, one.sent_at))
-            write = SharedWrite(location, origin, services, account.name, account.fingerprint, ", ".join(described))
+            named = (account.name, account.fingerprint, ", ".join(described), intent.idempotency_key)
+            write = SharedWrite(location, origin, services, *named)
             digest = hashlib.sha256(repr(names).encode()).hexdigest()[:16]
             keep_file(folder / f"{digest}.write", json.dumps(write._asdict()))
             kept.add(names)

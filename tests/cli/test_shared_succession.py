@@ -3,7 +3,7 @@
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from unittest.mock import Mock
 
 import psycopg
@@ -15,6 +15,7 @@ from cli.replies import CREATE, json_reply
 from escrowctl.journal.model import AttemptRequest
 from escrowctl.journal.opening import open_journal
 from escrowctl.journal.sqlite.place import SqlitePlace
+from escrowctl.journal.transfer import write_archive
 from escrowctl.journal_url import parse_journal_url
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def test_restored_older_database_is_refused_by_who_knows_better(
     refused, unaware = knows(*CREATE, "--reference", "A-3"), is_new(*CREATE, "--reference", "A-3")
 
     assert (refused.code, "older copy" in refused.err) == (17, True)
+    assert knows("batch", "resume", "b1", "--yes").code == 17
     assert (unaware.code, len(server.seen)) == (0, sent + 1)
     # So does one that has only read what is missing now.
     assert reads(*CREATE, "--reference", "A-3").code == 17
@@ -68,6 +70,8 @@ def test_restored_older_database_is_refused_by_who_knows_better(
     assert [one(*CREATE, "--reference", "A-4").code for one in (knows, is_new)] == [17, 17]
     assert [is_new(*CREATE, "--reference", one, environ=new).code for one in ("A-1", "A-5")] == [7, 7]
     assert is_new(*CREATE, "--reference", "A-4", "--reason", "asked", environ=new).code == 0
+    # The number of the entry that is missing was used again.
+    assert knows(*CREATE, "--reference", "A-2", environ=new).code == 17
     assert len(server.seen) == sent + 3
 
 
@@ -136,6 +140,24 @@ def test_own_journal_of_a_machine_is_imported_and_closed(shared: StartShared, tm
     (tmp_path / "one" / "state" / "journal.db").write_bytes(older)
     assert [run(*CREATE, "--reference", "A-2", environ=more).code for more in (ALONE, {})] == [17, 17]
     assert len(server.writes) == 2
+
+
+def test_write_that_begins_while_the_own_journal_is_read_keeps_it_open(
+    shared: StartShared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from escrowctl.commands.journal import transfer
+
+    _, (run,) = shared("one")
+    assert run(*CREATE, "--reference", "A-1", environ=ALONE).code == 0
+    own = open_journal(SqlitePlace(tmp_path / "one" / "state"), now=lambda: datetime.now(UTC))
+    with closing(own) as journal:
+
+        def begin_first(*values: Any) -> Any:
+            journal.begin(AttemptRequest(create(1), "run-1"))
+            return write_archive(*values)
+
+        monkeypatch.setattr(transfer, "write_archive", begin_first)
+        assert run("journal", "import", "--own").code == 7
 
 
 def test_own_journal_of_imported_writes_is_imported_too(shared: StartShared, tmp_path: Path) -> None:

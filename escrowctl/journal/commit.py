@@ -127,12 +127,12 @@ class Commit(Questions):
             known = now.settlement
             if known.verified and settlement.verified and known.result_id == settlement.result_id:
                 return now
-        self._require_unchanged(entry)
+        self._require_unchanged(entry, settlement)
         return self.transaction.append(entry.number, Kind.SETTLEMENT, facts_of_settlement(settlement))
 
     def decide(self, entry: Entry, settlement: Settlement, decision: OperatorDecision) -> Entry:
         """Record an operator's decision on an entry's outcome. Raises `ErrorCode.BUSY` if the entry has changed."""
-        self._require_unchanged(entry)
+        self._require_unchanged(entry, settlement)
         if settlement.not_applied:
             self._require_ended(entry)
         return self._record_decision(entry, settlement, decision)
@@ -182,11 +182,14 @@ class Commit(Questions):
             message = f"what {sender} sent for {entry.name} may still arrive: try again in {seconds + 1:.0f} s."
             raise guards.refusal(ErrorCode.BUSY, message, entry)
 
-    def _require_unchanged(self, entry: Entry) -> None:
-        """Raise `ErrorCode.BUSY` if an entry has changed since the caller read it."""
+    def _require_unchanged(self, entry: Entry, settlement: Settlement = UNSETTLED) -> None:
+        """Raise `ErrorCode.BUSY` if an entry has changed since the caller read it, or another one got its new id."""
         stored = self._find(entry.number)
         now = refresh_entry(stored, self._storage, self._locks) if stored else None
-        if now is None or (now.settlement, now.attempt) != (entry.settlement, entry.attempt):
+        new_id = settlement.result_id if settlement.result_id != entry.settlement.result_id else None
+        others = self._storage.select(Selection(None, result_ids=(new_id,))) if new_id is not None else []
+        is_taken = any(guards.is_other_done(entry, other) for other in others)
+        if is_taken or now is None or (now.settlement, now.attempt) != (entry.settlement, entry.attempt):
             message = f"another process changed {entry.name} since this command read it."
             raise guards.refusal(ErrorCode.BUSY, message, entry)
 

@@ -5,6 +5,7 @@ import os
 import re
 import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import KEY, Run, ServiceAndRun
@@ -13,6 +14,7 @@ from wire_server import Behave, Seen, by_method, hang_up
 from cli.conftest import Journal, Profile, UnknownWrite, start_elsewhere
 from cli.replies import CREATE, HELD, RELEASE, RELEASED, STATUS_RELEASED, in_turn, json_reply, writes_meet
 from cli.unknown_writes import APPLIED, NOT_APPLIED, UUID, WHY, by_path, item, listing
+from escrowctl.journal import journal as journal_module
 from escrowctl.journal.model import DECIDED_APPLIED
 
 
@@ -258,3 +260,22 @@ def test_decision_does_not_overturn_what_another_process_verified_meanwhile(prof
 
     assert (codes, result.code, result.error["code"]) == ([0], 7, "busy")
     assert (run(*RELEASE).code, len(server.writes)) == (7, 1)
+
+
+def test_two_commands_do_not_record_one_id_for_two_creates(
+    service_and_run: ServiceAndRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, run = service_and_run(by_method(GET=json_reply(HELD), POST=hang_up))
+    assert [run(*CREATE, "--reference", name).code for name in "AB"] == [12, 12]
+    decide, codes, applied = journal_module.Journal.decide, list[int](), ("--applied", "--id", "tx_1", *WHY)
+
+    def decide_second(*values: Any) -> Any:
+        first.undo()
+        codes.append(run("journal", "resolve", "j2", *applied).code)
+        return decide(*values)
+
+    with monkeypatch.context() as first:
+        first.setattr(journal_module.Journal, "decide", decide_second)
+        codes.append(run("journal", "resolve", "j1", *applied).code)
+
+    assert codes == [0, 7]

@@ -54,7 +54,7 @@ def test_imported_entries_block_duplicate_writes(other_machine: OtherMachine) ->
     ]
     assert (codes, len(server.writes)) == ([7, 12, 7], sent)
     assert run("journal", "verify", environ=other_home).code == 0
-    assert run("journal", "show", "j3", "--json", environ=other_home).json["origin"] == f"{taken.json['journal_id']} j3"
+    assert run("journal", "show", "j3", "--json", environ=other_home).json["origin"] == f"{taken.json['from']} j3"
 
 
 def test_a_journals_own_export_is_known_to_it(other_machine: OtherMachine) -> None:

@@ -19,13 +19,13 @@ from escrowctl.journal.chain import Head
 from escrowctl.journal.model import Selection
 from escrowctl.journal.storage import Closing, head_of
 from escrowctl.journal.succession import close_journal, refuse_second_successor, refuse_unfinished
-from escrowctl.journal.transfer import Archive, import_archive, read_archive, write_archive
+from escrowctl.journal.transfer import Archive, ImportResult, import_archive, read_archive, write_archive
 from escrowctl.journal.verification import verify
 from escrowctl.output.plain import render_csv
 from escrowctl.output.view import View
 from escrowctl.session import Session, session_of
 
-_MAX_HEAD_CHARS = 4096
+_MAX_HEAD_CHARS, _ENTRIES_A_COMMIT = 4096, 500
 _MAX_LINE_CHARS = 128 * 1024 * 1024
 
 
@@ -131,14 +131,20 @@ def import_file(
         raise bad_value("journal import needs one of FILE and --own.")
     archive = read_export(session, file) if file is not None else _read_own(session)
     with closing(session.journals.open(reading=False, check_required_ids=own)) as journal:
-        with journal.checked_commit() as commit:
-            imported = import_archive(commit.transaction, journal.storage, archive)
+        entries, done = [*archive.by_entry.items()], list[ImportResult]()
+        # In small commits: others who share the journal have to record what the service answers meanwhile.
+        for start in range(0, max(1, len(entries)), _ENTRIES_A_COMMIT):
+            some = archive._replace(by_entry=dict(entries[start : start + _ENTRIES_A_COMMIT]))
+            with journal.checked_commit() as commit:
+                done.append(import_archive(commit.transaction, journal.storage, some))
+        added, updated, known = (sum(counts) for counts in zip(*(one[:3] for one in done), strict=True))
+        duplicates = [pair for one in done for pair in one.duplicates]
         successor = Closing(journal.storage.journal_id, journal.place.location)
-    counts = f"{imported.added} added, {imported.updated} updated, {imported.known} already known"
-    numbers = {"added": imported.added, "updated": imported.updated, "known": imported.known}
-    shown: dict[str, JsonValue] = {"journal_id": archive.journal_id}
+    counts = f"{added} added, {updated} updated, {known} already known"
+    numbers = {"added": added, "updated": updated, "known": known}
+    shown: dict[str, JsonValue] = {"journal_id": successor.successor, "from": archive.journal_id}
     shown |= {name: Number(str(number)) for name, number in numbers.items()}
-    document = shown | view_duplicates(imported.duplicates)
+    document = shown | view_duplicates(duplicates)
     view = View(document, archive.journal_id, shown, line=f"{archive.journal_id}   {counts}")
     session.show(view, done=f"{archive.journal_id} was imported ({counts})")
     if own and archive.closing is None:
@@ -148,8 +154,8 @@ def import_file(
             where = mine.place.location
         message = f"{where} is closed for all services: set the URL in each profile and job of this machine"
         session.console.note("closed", f"{message}; the shared journal's id is {successor.successor}", important=True)
-    if imported.duplicates:
-        raise make_duplicates_error(session, imported.duplicates, "the import", "The journal was imported.")
+    if duplicates:
+        raise make_duplicates_error(session, duplicates, "the import", "The journal was imported.")
 
 
 @contextmanager
@@ -186,8 +192,8 @@ def _read_own(session: Session) -> Archive:
     problems: list[str] = []
     with session.journals.open_own(reading=False) as own:
         own.require_complete()
-        refuse_unfinished(own.storage, own.locks)
         archive = read_archive(write_archive(own.storage, problems.append), source=own.place.location)
+        refuse_unfinished(own.storage, own.locks)  # a write that begins now is not in the archive: see `close_journal`
     refuse_second_successor(archive.closing, session.journals.place.find_id())
     if problems:
         raise EscrowctlError(ErrorCode.JOURNAL_UNUSABLE, f"{own.place.location} is incomplete: {problems[-1]}.")

@@ -60,17 +60,16 @@ def _split_name(text: str) -> tuple[str, str]:
     if url.password is not None or any(name in options for name in _SECRETS):
         raise ValueError("has a password: put it in ~/.pgpass or PGPASSWORD, and remove it from the URL")
     name = options.pop("journal", _DEFAULT_NAME)
-    hosts = options["host"].split(",") if "host" in options else _hosts_of(url.netloc)
+    places = url.netloc.rpartition("@")[2].split(",")
+    hosts = options["host"].split(",") if "host" in options else [urlsplit(f"//{one}").hostname or "" for one in places]
     # Without a host, libpq takes PGHOST, PGSERVICE or a socket, for which it ignores sslmode.
     if "hostaddr" in options or not all(host.startswith("/") or _is_loopback(host) for host in hosts):
         options.setdefault("sslmode", "verify-full")
+    if len(hosts) > 1:
+        # A standby may lack the last records, and would look like an older copy.
+        options.setdefault("target_session_attrs", "read-write")
     base = text.partition("?")[0]
     return f"{base}?{urlencode(options, quote_via=quote)}" if options else base, name
-
-
-def _hosts_of(netloc: str) -> list[str]:
-    """Return the hosts, which libpq tries one after the other, each perhaps with a port."""
-    return [urlsplit(f"//{one}").hostname or "" for one in netloc.rpartition("@")[2].split(",")]
 
 
 def _is_loopback(host: str) -> bool:

@@ -119,7 +119,7 @@ def _replace(
     session: Session, replace: Callable[..., tuple[Successor, int | None]], source: str, where: str, *, yes: bool
 ) -> None:
     """Make a new journal, at `where`, from an export, and show it."""
-    archive, confirm = read_export(session, source), partial(_confirm, session, yes=yes)
+    archive, confirm = read_export(session, source), partial(_confirm, session, where, yes=yes)
     with session.signals.held():
         new, missing = replace(archive=archive, now=session.runtime.now, confirm=confirm)
         made = {"journal_id": new.journal_id, "path": where, "created": True}
@@ -131,8 +131,8 @@ def _replace(
             f"{_describe_missing(missing)}. "
             f"{'' if new.was_closed else 'No old journal was closed: if one can still be used, stop all who use it. '}"
             "Ask the service about writes after the export. The first live create needs --reason. The new journal "
-            "lacks unsent rows of batches: to send them, repeat the file with --skip-done. Set ESCROWCTL_JOURNAL_ID "
-            "and journal_id to the new id",
+            "lacks unsent rows of batches: to send them, take what the service has out of the file, then repeat it "
+            "with --skip-done. Set ESCROWCTL_JOURNAL_ID and journal_id to the new id",
             important=True,
         )
         done = f"journal {new.journal_id} was made from the export"
@@ -154,11 +154,11 @@ def _show_steps(session: Session, place: PostgresPlace, *, with_roles: bool, as_
     session.console.show_listing(Listing(("file", "purpose"), tuple(views)))
 
 
-def _confirm(session: Session, missing: int | None, *, yes: bool) -> None:
+def _confirm(session: Session, where: str, missing: int | None, *, yes: bool) -> None:
     """Ask before the current journal is closed, unless `yes`. Raises `CONFIRMATION_NEEDED` or `DECLINED`."""
     if not yes:
         session.prompt.confirm(
-            [f"  {_describe_missing(missing)}", "To close the current journal and make a new one, type yes:"],
+            [f"  {_describe_missing(missing)}", f"To close the current journal and make {where}, type yes:"],
             "yes",
             why="making a new journal needs confirmation",
             declined="no journal was made",

@@ -165,13 +165,8 @@ class Journal:
         return [self._refresh(entry) for entry in self.storage.read_batch(batch, after=after, limit=limit)]
 
     def store_plan_rows(self, rows: Iterable[PlanRow]) -> None:
-        """Store rows of a batch's plan, for any process to claim. A stored row with the same number is replaced.
-
-        Raises `JOURNAL_UNUSABLE` if this process's locks have lapsed: others may have sent the rows it had claimed.
-        """
+        """Store rows of a batch's plan, for any process to claim. A stored row with the same number is replaced."""
         with self.checked_commit() as commit:
-            if not self.locks.may_send():
-                raise unusable(self.place.location, "the lease of this process has lapsed", reason="")
             commit.transaction.store_plan_rows(rows)
 
     def claim(self, batch: str, *, sender: str, limit: int) -> list[PlanRow]:

@@ -7,18 +7,12 @@ from unittest.mock import Mock
 
 import pytest
 from conftest import KEY, Run
-from storage.memory import MemoryLocks, MemoryPlace
-from storage.writes import Clock, create
 
 from batch.conftest import Start, WriteRows, counts_of, open_elsewhere
 from batch.services import BatchService, as_usual
 from escrowctl.batch.claimants import SharedRun
-from escrowctl.batch.plan import find_batch, make_batch, make_plan_row, store_reasons
-from escrowctl.batch.rows import RowContent
+from escrowctl.batch.plan import find_batch, make_batch, make_plan_row
 from escrowctl.contract.json import Number
-from escrowctl.errors import EscrowctlError
-from escrowctl.journal.model import AttemptRequest
-from escrowctl.journal.opening import open_journal
 from escrowctl.runtime import Runtime
 
 RUN = ("--yes", "--json")
@@ -287,29 +281,6 @@ def test_batch_begun_with_a_wrong_key_goes_on_with_the_right_one(
 
     assert (rehearsed.code, resumed.code, len(service.received) - sent) == (code, code, 0 if code else 5)
     assert set(service.applied.values()) == {1}
-
-
-def test_process_whose_locks_have_lapsed_puts_no_row_back(tmp_path: Path) -> None:
-    place, batch, runtime = MemoryPlace(tmp_path), Mock(), Runtime()
-    batch.name = "b1"
-    late, other = (open_journal(place, now=Clock()) for _ in range(2))
-    shared = SharedRun(late, batch, Mock(), runtime)
-    late.store_plan_rows([make_plan_row("b1", line, RowContent("A-1").encode()) for line in (2, 3)])
-    assert isinstance(late.locks, MemoryLocks)
-    late.hold(runtime.run_id)
-    claimed = shared.claim(9)
-    late.locks.lapse()
-    other.hold("other")
-    taken_over = other.claim("b1", sender="other", limit=9)
-    other.begin(AttemptRequest(create(1, batch="b1", line=2), "other-1"))
-
-    with pytest.raises(EscrowctlError):
-        shared.leave(claimed or ())
-    with pytest.raises(EscrowctlError):
-        store_reasons(late, batch, {3: "a reason"})
-
-    assert other.storage.read_plan("b1", limit=9) == taken_over[1:]
-    assert other.claim("b1", sender="third", limit=9) == []
 
 
 def test_unfinished_file_is_rehearsed_and_confirmed(unfinished: tuple[BatchService, Run], rows: WriteRows) -> None:

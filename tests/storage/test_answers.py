@@ -14,6 +14,7 @@ from escrowctl.errors import ErrorCode, EscrowctlError
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import AttemptRequest, OperatorDecision, State
 from escrowctl.journal.postgres import connection
+from escrowctl.journal.postgres.connection import LimitedConnection
 from escrowctl.journal.postgres.leases import Leases
 from escrowctl.journal.postgres.storage import PostgresStorage
 from escrowctl.journal.storage import PlanRow
@@ -32,6 +33,7 @@ def test_begin_is_taken_back_if_no_standby_confirms_it_in_time(
     sent = journal.begin(AttemptRequest(create(1), "r1"))
     monkeypatch.setattr(connection, "_ANSWER_SECONDS", 0.2)
     database.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+    database.execute("ALTER SYSTEM SET client_min_messages = 'error'")
     database.execute("SELECT pg_reload_conf()")
     try:
         with pytest.raises(EscrowctlError) as failed:
@@ -40,7 +42,7 @@ def test_begin_is_taken_back_if_no_standby_confirms_it_in_time(
         with pytest.raises(EscrowctlError):
             journal.record_reason(OperatorDecision("operator", "an import is such a commit too"))
     finally:
-        database.execute("ALTER SYSTEM RESET synchronous_standby_names")
+        database.execute("ALTER SYSTEM RESET ALL")
         database.execute("SELECT pg_reload_conf()")
 
     assert failed.value.code is ErrorCode.JOURNAL_UNUSABLE
@@ -68,8 +70,9 @@ def test_server_that_does_not_answer_is_given_up(journal: Journal, stop_server: 
 
 
 def test_plan_is_not_waited_for_if_the_server_does_not_answer(
-    journal: Journal, stop_server: Callable[[], None]
+    journal: Journal, stop_server: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(LimitedConnection, "answer_seconds", 0.2)
     stop_server()
     with pytest.raises(EscrowctlError, match="does not answer"):
         journal.storage.read_plan("b1", limit=1)

@@ -9,7 +9,7 @@ import pytest
 
 from escrowctl.journal.postgres import leases
 from escrowctl.journal.postgres.leases import Leases
-from storage.postgres import ClockedPlace, lapse_all
+from storage.postgres import ClockedPlace, execute, lapse_all
 
 pytestmark = pytest.mark.slow  # a server has to be started
 
@@ -54,3 +54,19 @@ def test_lock_that_could_not_be_freed_is_taken_again(place: ClockedPlace, monkey
             locks.free("name")
 
         assert (other.hold("name"), locks.hold("name")) == (False, True)
+
+
+def test_what_a_killed_process_left_is_removed_after_a_day(place: ClockedPlace, database: psycopg.Connection) -> None:
+    killed, recent, last = Leases(place.url), Leases(place.url), Leases(place.url)
+    assert killed.hold("old")
+    execute(database, place, "UPDATE main.senders SET expires_at = clock_timestamp() - interval '25 hours'")
+    assert recent.hold("new")
+    lapse_recent = "UPDATE main.senders SET expires_at = clock_timestamp() WHERE id = (SELECT sender FROM main.locks "
+    execute(database, place, f"{lapse_recent} WHERE name = 'new')")
+
+    assert last.hold("mine")
+    last.close()
+
+    assert database.execute(f"SELECT name FROM {place.url.name}.locks".encode()).fetchall() == [("new",)]
+    for one in (killed, recent):
+        one.close()

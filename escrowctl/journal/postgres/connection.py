@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
-import math
 import threading
 import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -26,8 +25,9 @@ from escrowctl.journal_url import JournalUrl
 _T = TypeVar("_T")
 
 _CONNECT_SECONDS = 10
-_ANSWER_SECONDS, _CANCEL_SECONDS = 20.0, 5.0
-"""The longest wait for an answer; the server's own limits are shorter. Then for the end of what was cancelled."""
+_ANSWER_SECONDS, _CANCEL_SECONDS, _READING_SECONDS = 20.0, 5.0, 60.0
+"""The longest wait for an answer; the server's own limits are shorter. Then for the end of what was cancelled. Outside
+a transaction, a long reading may take longer."""
 
 _NETWORK: Any = {"keepalives_idle": 5, "keepalives_interval": 5, "keepalives_count": 2, "tcp_user_timeout": 15_000}
 """How long a connection waits for a network that answers nothing (libpq-connect): about 15 s, and not for hours."""
@@ -36,19 +36,19 @@ _NETWORK: Any = {"keepalives_idle": 5, "keepalives_interval": 5, "keepalives_cou
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 
-class _Connection(psycopg.Connection[Any]):
+class LimitedConnection(psycopg.Connection[Any]):
     """Cancels what gets no answer in `answer_seconds`, and closes itself if that gets none either.
 
     The server's own limits do not cover COMMIT, which may wait for a standby, a server that is stopped, or a pooler
     without a free connection.
     """
 
-    answer_seconds = math.inf
+    answer_seconds = _READING_SECONDS
 
     @contextlib.contextmanager
-    def limited(self) -> Iterator[None]:
+    def limited(self, seconds: float = _ANSWER_SECONDS) -> Iterator[None]:
         """Limit the wait for answers during the block."""
-        before, self.answer_seconds = self.answer_seconds, _ANSWER_SECONDS
+        before, self.answer_seconds = self.answer_seconds, seconds
         try:
             yield
         finally:
@@ -94,7 +94,7 @@ class PostgresConnection:
         self.warnings: list[str] = []
         """What the server has warned of since this list was cleared, although a statement succeeded."""
         with translating_errors(self.location):
-            self._connection = _Connection.connect(
+            self._connection = LimitedConnection.connect(
                 url.url,
                 autocommit=True,
                 prepare_threshold=None,
@@ -126,9 +126,9 @@ class PostgresConnection:
         self._pipeline.result_queue.append(None)
         return cursor
 
-    def limited(self) -> contextlib.AbstractContextManager[None]:
+    def limited(self, seconds: float) -> contextlib.AbstractContextManager[None]:
         """Limit the wait for answers during the block."""
-        return self._connection.limited()
+        return self._connection.limited(seconds)
 
     @contextlib.contextmanager
     def pipeline(self) -> Iterator[None]:

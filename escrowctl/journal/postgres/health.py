@@ -8,8 +8,9 @@ from escrowctl.journal.postgres.connection import PostgresConnection
 from escrowctl.runtime import Clock
 
 _QUERY = """
-SELECT current_setting('server_version') AS version, current_user AS writer, clock_timestamp() AS clock,
-  current_setting('fsync') AS fsync, current_setting('synchronous_standby_names') AS awaited,
+SELECT current_setting('server_version') AS version, current_user AS writer,
+  extract(epoch FROM clock_timestamp()) AS clock, current_setting('fsync') AS fsync,
+  current_setting('synchronous_standby_names') AS awaited,
   (SELECT count(*) FROM pg_stat_replication) AS standbys,
   (SELECT extract(epoch FROM max(clock_timestamp() - xact_start)) FROM pg_stat_activity
     WHERE datname = current_database()) AS oldest,
@@ -31,7 +32,7 @@ def examine(database: PostgresConnection, now: Clock) -> Health:
     """Ask the database of a journal about itself. Raises psycopg's errors."""
     cursor = database.execute(_QUERY)
     found: dict[str, Any] = dict(zip([one.name for one in cursor.description or ()], cursor.fetchall()[0], strict=True))
-    drift = abs((found["clock"] - now()).total_seconds())
+    drift = abs(float(found["clock"]) - now().timestamp())
     oldest = float(found["oldest"] or 0)
     concerns = (
         ("fsync is off: a crash of the server can lose writes that were sent", found["fsync"] == "off"),

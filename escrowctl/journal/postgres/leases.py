@@ -11,7 +11,6 @@ crash of the server undoes a lock, the guards still refuse a second write.
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import threading
 import time
@@ -84,7 +83,7 @@ class Leases:
         self._attempt_seconds = attempt_seconds
         self._mutex = threading.Lock()
         self._database: PostgresConnection | None = None
-        self._renewed_at = -math.inf
+        self._renewed_at = 0.0
         self._has_lapsed = False
         self._held = set[str]()
         self._calls = deque[_Call]()
@@ -113,11 +112,10 @@ class Leases:
             return max([0, *(float(seconds) for (seconds,) in self._ask((_SECONDS_TO_WAIT, (name,))))])
 
     def may_send(self) -> bool:
-        """See `storage.Locks`. False also before the first `hold`."""
-        age = _now() - self._renewed_at
-        if self.sender is not None and age > LEASE_SECONDS:
+        """See `storage.Locks`."""
+        if not self._has_lapsed and _now() - self._renewed_at > LEASE_SECONDS:
             self._has_lapsed = True
-        return not self._has_lapsed and age <= LEASE_SECONDS - _MARGIN_SECONDS
+        return not self._has_lapsed and _now() - self._renewed_at <= LEASE_SECONDS - _MARGIN_SECONDS
 
     def close(self) -> None:
         """Free all locks, and end the lease."""
@@ -173,8 +171,7 @@ class Leases:
         # To free locks before its turn could wait for one that waits for them.
         taken = self._ask((_TAKE_TURNS, ()), first, (_HOLD, (sender, list(wanted), sender)))
         if self.sender is None:
-            # The time first: another thread may ask `may_send` in between.
-            self._renewed_at, self.sender = began, sender
+            self.sender, self._renewed_at = sender, began
             # From now on, a thread renews the lease.
             threading.Thread(target=self._renew_repeatedly, name="lease", daemon=True).start()
         return {name for (name,) in taken}

@@ -16,7 +16,7 @@ from psycopg import sql
 from escrowctl.errors import ErrorCode, Reason, not_sent
 from escrowctl.files import make_private_folder, read_regular
 from escrowctl.journal.chain import ChainRecord
-from escrowctl.journal.postgres.connection import PostgresConnection, translating_errors
+from escrowctl.journal.postgres.connection import LimitedConnection, PostgresConnection, translating_errors
 from escrowctl.journal.postgres.health import Health, examine
 from escrowctl.journal.postgres.leases import Leases
 from escrowctl.journal.postgres.storage import PostgresStorage
@@ -30,7 +30,7 @@ _MAX_ID_BYTES = 100
 _MAX_NAME_CHARS = 63
 """The longest name in PostgreSQL (postgresql.org/docs/current/limits.html)."""
 
-_WHICH_DATABASE = "SELECT current_database(), pg_postmaster_start_time()"
+_WHICH_DATABASE = "SELECT current_database(), extract(epoch FROM pg_postmaster_start_time())"
 
 
 class Step(NamedTuple):
@@ -124,7 +124,10 @@ class PostgresPlace:
             Witness(self).refuse_lost_journal()
         tables, *roles = self.plan(with_roles=admin is not None)
         connection = f"service={admin}" if admin is not None else self.url.url
-        with translating_errors(self.location), psycopg.connect(connection) as database:
+        with (
+            translating_errors(self.location),
+            LimitedConnection.connect(connection, client_encoding="utf8") as database,
+        ):
             if database.execute(_WHICH_DATABASE).fetchone() != self._ask(_WHICH_DATABASE):
                 message = f"the journal {self.location} was not created: service {admin} leads to another database."
                 raise not_sent(ErrorCode.JOURNAL_UNUSABLE, message)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Collection, Iterator
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -35,12 +35,12 @@ _IDLE_SECONDS, _LOCK_SECONDS, _STATEMENT_SECONDS = 5, 10, 15
 """Shorter than a lease less its margin: a process whose statements are slow hears of it before its lease lapses (no
 limit covers COMMIT). The others wait longer for the lock than a process that is stopped can keep it."""
 
-_READ_STATE = f"SELECT id, version, clock_timestamp() FROM main.journal; {SELECT_TAIL}"
+_READ_STATE = f"SELECT id, version, extract(epoch FROM clock_timestamp()) FROM main.journal; {SELECT_TAIL}"
 _LIMITS = f"""
 SET LOCAL lock_timeout = '{_LOCK_SECONDS}s';
 SET LOCAL statement_timeout = '{_STATEMENT_SECONDS}s';
 SET LOCAL idle_in_transaction_session_timeout = '{_IDLE_SECONDS}s';
-SET LOCAL enable_seqscan = off; SET LOCAL jit = off;"""
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL client_min_messages = warning;"""
 _BEGIN_CLAIM = f"""
 BEGIN ISOLATION LEVEL READ COMMITTED; {_LIMITS}
 SELECT set_config('synchronous_commit',
@@ -58,7 +58,7 @@ _UNCERTAIN_CLASSES = ("08", "57", "58", "XX")
 """Classes of errors after which a COMMIT may have been carried out all the same: of the connection, the operator and
 the system (postgresql.org/docs/current/errcodes-appendix.html). All others say that it was not."""
 
-_LOOK_SECONDS, _LOOK_WAIT_SECONDS = 30, 0.5
+_LOOK_SECONDS, _LOOK_WAIT_SECONDS, _CHECK_SECONDS = 30, 0.5, 3600
 
 
 class PostgresStorage(TableStorage):
@@ -113,11 +113,6 @@ class PostgresStorage(TableStorage):
             raise
         return rows
 
-    def read_plan(self, batch: str, *, after: int = 0, limit: int) -> list[PlanRow]:
-        """See `storage.Storage`. A run asks several times a second, and must end if the server does not answer."""
-        with self._db.limited():
-            return super().read_plan(batch, after=after, limit=limit)
-
     @contextlib.contextmanager
     def reopen(self) -> Iterator[PostgresStorage]:
         """See `storage.Storage`."""
@@ -133,7 +128,8 @@ class PostgresStorage(TableStorage):
     @translate_errors
     def find_damage(self) -> str | None:
         """See `storage.Storage`."""
-        return compare_derived_tables(self._db)
+        with self._db.limited(_CHECK_SECONDS):
+            return compare_derived_tables(self._db)
 
     @translate_errors
     def _begin(self, script: str, keys: Collection[int] = ()) -> TableTransaction:
@@ -148,7 +144,9 @@ class PostgresStorage(TableStorage):
             problem = f"its tables have version {version}, but this escrowctl knows {FORMAT_VERSION}"
             raise unusable(self._db.location, problem, reason="")
         end = tail_of(tail) if tail else read_tail(self._db)
-        transaction = TableTransaction(self._db, end, lambda: now.astimezone(UTC), earlier, [*map(record_of, records)])
+        transaction = TableTransaction(
+            self._db, end, lambda: datetime.fromtimestamp(float(now), UTC), earlier, [*map(record_of, records)]
+        )
         transaction.note_index(keys, index)
         return transaction
 
@@ -164,7 +162,8 @@ class PostgresStorage(TableStorage):
                 yield
                 transaction.flush()
                 self._db.warnings.clear()
-                if transaction.begins_writes and (sender := self._find_sender()) is not None:
+                needs_lease = transaction.begins_writes or transaction.plans_rows
+                if needs_lease and (sender := self._find_sender()) is not None:
                     self._db.send("SELECT main.require_lease(?)", (sender,))
                 ended = self._db.send("COMMIT")
             # So ends a transaction in which a statement failed.

@@ -29,7 +29,7 @@ from escrowctl.journal.succession import (
 )
 from escrowctl.journal.transfer import Archive
 from escrowctl.journal.witness import Witness
-from escrowctl.runtime import Clock, timestamp
+from escrowctl.runtime import Clock
 
 
 def replace_from_export(
@@ -51,7 +51,8 @@ def replace_from_export(
     missing = count_missing(before, archive, old.location, successor_id=new_id)
     confirm(missing)
     until = Closing(archive.journal_id, old.location)
-    first = next_record(EMPTY_HEAD, NO_ENTRY, Kind.CLOSING, until.facts, at=timestamp(now()))
+    # The database's clock dates the rest. A later date would hold until then: no cap would begin again.
+    first = next_record(EMPTY_HEAD, NO_ENTRY, Kind.CLOSING, until.facts, at="1970-01-01T00:00:00.000Z")
     journal_id = new_id or new.create(admin, first)
     with closing(new.open(now=now, reading=False)[0]) as storage:
         fill_from_export(storage, archive, new.location, until=until)

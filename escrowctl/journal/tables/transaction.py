@@ -77,6 +77,8 @@ class TableTransaction:
         self._unplanned: list[tuple[str, int]] = []
         self._last_entry = self._tail.last_entry
         self._begun: set[int] = set()
+        self.plans_rows = False
+        """Whether it stores rows of a plan: others may have sent those of a process whose locks have lapsed."""
 
     def _find_unchanged(
         self, previous: TableTransaction, since: Sequence[ChainRecord] | None
@@ -185,6 +187,7 @@ class TableTransaction:
     def store_plan_rows(self, rows: Iterable[PlanRow]) -> None:
         """See `storage.Transaction`."""
         self.flush()
+        self.plans_rows = True
         self._send_all(_for_all(_STORE_PLAN_ROWS, rows))
 
     @translate_errors

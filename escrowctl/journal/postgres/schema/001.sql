@@ -2,7 +2,9 @@
 -- The tables from `entries` to `totals` are derived from it in the same transaction. `plans` has the rows of batches
 -- that are not sent yet. `senders` has a lease for each process that writes, and `locks` what these processes lock.
 CREATE SCHEMA main;
-CREATE TABLE main.journal (id text NOT NULL, version integer NOT NULL);
+CREATE TABLE main.journal (
+  id text NOT NULL, version integer NOT NULL, CONSTRAINT encoding_is_utf8 CHECK (getdatabaseencoding() = 'UTF8')
+);
 INSERT INTO main.journal VALUES (gen_random_uuid()::text, 1);
 CREATE TABLE main.records (
   sequence bigint PRIMARY KEY,

@@ -28,7 +28,7 @@ _ALLOW_UNREADABLE = Hint("repeat the command with --allow-unreadable", "to send 
 _HINTS: Mapping[str, tuple[Hint, ...]] = {
     Reason.CLOSED: (INIT_FROM_EXPORT._replace(label="if the new journal is missing"),),
     Reason.MOVED: (
-        Hint("write the URL of {where} in ESCROWCTL_JOURNAL or in the profile's journal", "to use it"),
+        Hint("write the URL of {where} in ESCROWCTL_JOURNAL or in the profile's journal, and its id too", "to use it"),
         command("help journal", "if it is gone, or another account's (this machine's note: {file})", bare=True),
     ),
     Reason.DAMAGED: (command("journal verify", "to see what is wrong"), INIT_FROM_EXPORT),
@@ -54,7 +54,11 @@ _HINTS: Mapping[str, tuple[Hint, ...]] = {
         Hint("move {folder}/journal.* elsewhere; then journal import --own", "if the shared journal has its writes"),
     ),
     Reason.OLDER_FORMAT: (INIT_FROM_EXPORT,),
-    Reason.PINNED_ELSEWHERE: (command("config path", "to see where this journal is"), _USE_REQUIRED),
+    Reason.PINNED_ELSEWHERE: (
+        command("config path", "to see where this journal is"),
+        _USE_REQUIRED,
+        Hint("set the id to this journal's", "if journal init --from made this one of that one"),
+    ),
     Reason.PINNED_MISSING: (_USE_REQUIRED, INIT_FROM_EXPORT),
     Reason.BUSY: (command("journal list", "to see that write's result before you repeat yours"),),
     Reason.CAPPED: (

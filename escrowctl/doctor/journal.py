@@ -42,7 +42,8 @@ def check_journal(journal: Journal, monotonic: Callable[[], float]) -> Iterator[
         if closing is not None:
             yield Finding("journal", Verdict.FAILED, f"{described}; it is closed: {closing}")
             return
-        yield Finding("journal", Verdict.OK, described, hints)
+        waits = "; it was made from an export: the first create needs a reason" if journal.needs_reason() else ""
+        yield Finding("journal", Verdict.WARNING if waits else Verdict.OK, described + waits, hints)
     else:
         yield Finding("journal", Verdict.FAILED if place.is_shared else Verdict.SKIPPED, describe_missing(place))
     names = [entry.name for entry in journal.select_all(Selection(states=(State.UNKNOWN,)))]

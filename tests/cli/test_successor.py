@@ -191,6 +191,7 @@ def test_first_live_create_in_the_new_journal_needs_a_reason(profile: Profile, r
     assert run(*keyed).code == 0
     replaced(run, export(run, tmp_path / "e.jsonl"))
     rows = "amount,currency,reference\n5,USD,B-1\n"
+    verdicts = [{one["name"]: one["verdict"] for one in run("doctor", "--json").json["checks"]}["journal"]]
 
     asked = [
         run(*OTHER, "--json"),
@@ -198,7 +199,9 @@ def test_first_live_create_in_the_new_journal_needs_a_reason(profile: Profile, r
         run("batch", "create", "-", "--yes", "--json", stdin=rows),
     ]
     replayed, answered = run(*keyed, "--json"), run(*OTHER, "--reason", "asked the service")
+    verdicts += [{one["name"]: one["verdict"] for one in run("doctor", "--json").json["checks"]}["journal"]]
 
+    assert verdicts == ["warning", "ok"]
     assert [(result.code, result.error["code"]) for result in asked] == [(3, "confirmation_needed")] * 3
     assert (replayed.code, replayed.json["id"], answered.code, len(server.writes)) == (0, "tx_1", 0, 2)
     assert (run(*UNKNOWN).code, run("batch", "create", "-", "--yes", stdin=rows).code) == (0, 0)

@@ -175,10 +175,7 @@ class Journals:
                 raise not_sent(ErrorCode.JOURNAL_UNUSABLE, message, facts=facts, reason=Reason.MOVED)
 
     def _has(self, *origins: str, key: str = "") -> bool:
-        """Whether a write with one of these origins was imported into the journal of this run, or first made there.
-
-        `key`: its idempotency key, if known.
-        """
+        """Whether a write with one of these origins, and with this key, was imported or first made in this journal."""
         from escrowctl.journal.model import Selection
 
         if any(origin.startswith(f"{self.place.find_id()} ") for origin in origins):

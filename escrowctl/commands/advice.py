@@ -55,7 +55,6 @@ _HINTS: Mapping[str, tuple[Hint, ...]] = {
     ),
     Reason.OLDER_FORMAT: (INIT_FROM_EXPORT,),
     Reason.PINNED_ELSEWHERE: (
-        command("config path", "to see where this journal is"),
         _USE_REQUIRED,
         Hint("set the id to this journal's", "if journal init --from made this one of that one"),
     ),
@@ -84,6 +83,9 @@ _HINTS: Mapping[str, tuple[Hint, ...]] = {
     Reason.NOT_VERIFIED: (command("journal resolve {entry}", "to check the escrow again and record the result"),),
     Reason.REFERENCE_REUSED: (command("tx get {id}", "to see the earlier escrow"), command("journal show {entry}")),
     Reason.TAKEN_OVER: (
+        command(
+            "journal resolve {entry} --applied --id {result_id} --reason TEXT", "to record it, if it was not sent again"
+        ),
         command("journal list", "to see both attempts"),
         command("help journal", "two paths to one folder, or a process that slept, can be the cause", bare=True),
     ),

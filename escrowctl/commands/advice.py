@@ -84,7 +84,7 @@ _HINTS: Mapping[str, tuple[Hint, ...]] = {
     Reason.REFERENCE_REUSED: (command("tx get {id}", "to see the earlier escrow"), command("journal show {entry}")),
     Reason.TAKEN_OVER: (
         command(
-            "journal resolve {entry} --applied --id {result_id} --reason TEXT", "to record it, if it was not sent again"
+            "journal resolve {entry} --applied --id {result_id} --reason TEXT", "if it was sent once, to record it"
         ),
         command("journal list", "to see both attempts"),
         command("help journal", "two paths to one folder, or a process that slept, can be the cause", bare=True),

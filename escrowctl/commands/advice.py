@@ -83,9 +83,7 @@ _HINTS: Mapping[str, tuple[Hint, ...]] = {
     Reason.NOT_VERIFIED: (command("journal resolve {entry}", "to check the escrow again and record the result"),),
     Reason.REFERENCE_REUSED: (command("tx get {id}", "to see the earlier escrow"), command("journal show {entry}")),
     Reason.TAKEN_OVER: (
-        command(
-            "journal resolve {entry} --applied --id {result_id} --reason TEXT", "if it was sent once, to record it"
-        ),
+        command("journal resolve {entry} --applied --id {result_id} --reason TEXT", "to record it, if sent once"),
         command("journal list", "to see both attempts"),
         command("help journal", "two paths to one folder, or a process that slept, can be the cause", bare=True),
     ),

@@ -13,7 +13,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from escrowctl.errors import ErrorCode, EscrowctlError, Reason, not_sent
+from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Reason, not_sent
 from escrowctl.journal.chain import ChainRecord, Head
 from escrowctl.journal.fields import Facts
 from escrowctl.journal.fold import TotalKey
@@ -277,7 +277,7 @@ def unusable(location: str, problem: str, *, reason: str = Reason.FILE_UNUSABLE)
     """Return the error for a journal that cannot be used. `problem` ends the message."""
     message = f"the journal {location} cannot be used: {problem}."
     facts = {"folder": str(Path(location).parent)} if Path(location).is_absolute() else {}
-    return not_sent(ErrorCode.JOURNAL_UNUSABLE, message, facts=facts, reason=reason)
+    return not_sent(ErrorCode.JOURNAL_UNUSABLE, message, effect=Effect.NOTHING_SENT_NOW, facts=facts, reason=reason)
 
 
 def damaged(location: str, problem: str) -> EscrowctlError:

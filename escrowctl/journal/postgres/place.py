@@ -124,7 +124,8 @@ class PostgresPlace:
             Witness(self).refuse_lost_journal()
         tables, *roles = self.plan(with_roles=admin is not None)
         where = f"service={admin}" if admin is not None else self.url.url
-        with translating_errors(self.location), LimitedConnection.connect(where, client_encoding="utf8") as database:
+        name = f"{self.location} ({where})" if admin is not None else self.location
+        with translating_errors(name), LimitedConnection.connect(where, client_encoding="utf8") as database:
             if database.execute(_WHICH_DATABASE).fetchone() != self._ask(_WHICH_DATABASE):
                 message = f"the journal {self.location} was not created: service {admin} leads to another database."
                 raise not_sent(ErrorCode.JOURNAL_UNUSABLE, message)

@@ -14,7 +14,6 @@ from escrowctl.errors import ErrorCode, EscrowctlError
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import AttemptRequest, OperatorDecision, State
 from escrowctl.journal.postgres import connection
-from escrowctl.journal.postgres.connection import LimitedConnection
 from escrowctl.journal.postgres.leases import Leases
 from escrowctl.journal.postgres.storage import PostgresStorage
 from escrowctl.journal.storage import PlanRow
@@ -55,7 +54,9 @@ def stop_server(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> Iterator[C
     monkeypatch.setattr(connection, "_CANCEL_SECONDS", 0.2)
     monkeypatch.setattr(connection, "_ANSWER_SECONDS", 0.2)
     assert isinstance(journal.storage, PostgresStorage)
-    ((pid,),) = journal.storage._db.execute("SELECT pg_backend_pid()").fetchall()  # noqa: SLF001 - what is stopped
+    database = journal.storage._db  # noqa: SLF001 - what is stopped
+    ((pid,),) = database.execute("SELECT pg_backend_pid()").fetchall()
+    database._connection.answer_seconds = 0.2  # noqa: SLF001 - of a reading outside a transaction
     yield lambda: os.kill(pid, signal.SIGSTOP)
     os.kill(pid, signal.SIGCONT)
 
@@ -70,9 +71,8 @@ def test_server_that_does_not_answer_is_given_up(journal: Journal, stop_server: 
 
 
 def test_plan_is_not_waited_for_if_the_server_does_not_answer(
-    journal: Journal, stop_server: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+    journal: Journal, stop_server: Callable[[], None]
 ) -> None:
-    monkeypatch.setattr(LimitedConnection, "answer_seconds", 0.2)
     stop_server()
     with pytest.raises(EscrowctlError, match="does not answer"):
         journal.storage.read_plan("b1", limit=1)

@@ -46,9 +46,9 @@ class LimitedConnection(psycopg.Connection[Any]):
     answer_seconds = _READING_SECONDS
 
     @contextlib.contextmanager
-    def limited(self, seconds: float = _ANSWER_SECONDS) -> Iterator[None]:
-        """Limit the wait for answers during the block."""
-        before, self.answer_seconds = self.answer_seconds, seconds
+    def limited(self, seconds: float = 0) -> Iterator[None]:
+        """Limit the wait for answers during the block: to `seconds`, or else as for a write."""
+        before, self.answer_seconds = self.answer_seconds, seconds or _ANSWER_SECONDS
         try:
             yield
         finally:

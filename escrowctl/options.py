@@ -209,6 +209,9 @@ ExpectCurrencyOption = Annotated[
 ]
 DeadlineOption = Annotated[str, typer.Option("--deadline", metavar="TIME", help="How long --wait may take: 90s, 10m.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+AlreadySentOption = Annotated[
+    bool, typer.Option("--already-sent", help="Send nothing: record it as perhaps sent before (unknown).")
+]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Check and print the request, but send nothing.")]
 PortOption = Annotated[
     int, typer.Option(metavar="N", min=0, max=65_535, help="The port on 127.0.0.1; 0 takes any free port.")

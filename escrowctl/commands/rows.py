@@ -6,7 +6,7 @@ from escrowctl.contract.json import JsonValue
 from escrowctl.errors import bad_value
 from escrowctl.journal.fields import VIEW_MEMBERS, view
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import Entry, State
+from escrowctl.journal.model import Entry
 from escrowctl.journal.storage import describe_missing
 from escrowctl.output.view import Listing, View
 from escrowctl.session import Session
@@ -71,7 +71,7 @@ def make_cells(entry: Entry) -> dict[str, JsonValue]:
     intent, money = entry.intent, entry.intent.money
     return {
         "entry": entry.name,
-        "sent": entry.sent_at if entry.state is not State.NOT_SENT else None,
+        "sent": entry.shown_sent_at,
         "operation": intent.verb,
         "state": entry.shown_state,
         "amount": money.amount if money else None,

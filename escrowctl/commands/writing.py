@@ -39,7 +39,12 @@ def check_text(value: str | None, *, name: str) -> str | None:
 
 
 def check_options(
-    idempotency_key: str | None, reason: str | None, duplicates: list[str] | None, *, reference: str | None = None
+    idempotency_key: str | None,
+    reason: str | None,
+    duplicates: list[str] | None,
+    *,
+    reference: str | None = None,
+    already_sent: bool = False,
 ) -> WriteOptions:
     """Return the checked options of a write. `duplicates` are the entry names after `--allow-duplicate`.
 
@@ -47,11 +52,14 @@ def check_options(
     """
     if idempotency_key is not None and not re.fullmatch(rf"[!-~]{{1,{_MAX_KEY_CHARS}}}", idempotency_key, re.ASCII):
         raise bad_value(f"--idempotency-key must be 1 to {_MAX_KEY_CHARS} visible ASCII characters without spaces.")
+    if already_sent and reason is None:
+        raise bad_value('--already-sent needs --reason TEXT, such as --reason "lost in the failover".')
     return WriteOptions(
         idempotency_key=idempotency_key,
         reference=check_text(reference, name="--reference"),
         reason=check_text(reason, name="--reason"),
         allowed_duplicates=tuple(parse_entry_name(name) for name in duplicates or []),
+        already_sent=already_sent,
     )
 
 
@@ -125,6 +133,8 @@ def view_dry_run(session: Session, request: WriteRequest) -> View:
     """Return the view of a dry run: the request, or the done entry that it repeats. Raises the error of a check."""
     from escrowctl.writes.result import write_failure  # noqa: PLC0415 - help does not pay for HTTP
 
+    if request.options.already_sent:
+        raise bad_value("--already-sent sends nothing in any case: leave --dry-run out.")
     earlier = session.writer.rehearse(request)
     if earlier is not None:
         if earlier.sent_entry.state is not State.DONE:

@@ -100,6 +100,7 @@ FIELDS = (
 QUERIED_FIELDS = tuple(field.name for field in FIELDS if field.queried)
 """The names of the fields that are columns of an entry's row."""
 
+_SHOWN_ATTRIBUTES = {"state": "shown_state", "sent_at": "shown_sent_at"}
 VIEW_MEMBERS = ("entry", *(field.name.replace("resource_id", "id") for field in FIELDS if field.listed or field.shown))
 """The names of the members in the view of a complete entry."""
 
@@ -206,10 +207,8 @@ def view(entry: Entry, *, is_complete: bool) -> dict[str, JsonValue]:
         if field.name == "resource_id":
             document["id"] = entry.record_id
         elif field.listed or (is_complete and field.shown):
-            value = entry.shown_state if field.name == "state" else attrgetter(field.attribute)(entry)
+            value = attrgetter(_SHOWN_ATTRIBUTES.get(field.name, field.attribute))(entry)
             document[field.name] = Number(str(value)) if isinstance(value, int) else value
-    if entry.state is State.NOT_SENT:
-        document["sent_at"] = None
     if is_complete and entry.is_open:
         document["settled_at"] = None
     return document

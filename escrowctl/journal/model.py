@@ -37,6 +37,9 @@ EXPORTED_IN_FLIGHT = "it was in flight when its journal was exported"
 """Details of writes that were in flight and now count as unknown: perhaps they were sent, perhaps not.
 `EXPORTED_IN_FLIGHT` is stored: never reword it."""
 
+RECORDED_LATER = "this journal did not send it: an operator recorded it"
+"""The stored detail of a write that was perhaps sent before, without this journal. Never reword it."""
+
 Caps = Mapping[str, Decimal]
 """Currency -> the maximum sum of one operation's writes in a UTC day. Empty: no caps."""
 
@@ -256,6 +259,17 @@ class Entry(NamedTuple):
         return self.settlement.state
 
     @property
+    def is_recorded_later(self) -> bool:
+        """Whether an operator recorded the write as perhaps sent before: the time of its first sending is not known."""
+        return RECORDED_LATER in (self.settlement.detail, *(event.detail for event in self.history))
+
+    @property
+    def shown_sent_at(self) -> str | None:
+        """When the write was sent, for views; None: it was not, or not by this journal."""
+        is_elsewhere = self.is_recorded_later and self.attempt == 1
+        return None if is_elsewhere or self.state is State.NOT_SENT else self.sent_at
+
+    @property
     def shown_state(self) -> str:
         """The state as lists and sums show it: `UNCONFIRMED` instead of "done" if `is_unconfirmed`."""
         return UNCONFIRMED if self.is_unconfirmed else self.state.value
@@ -281,7 +295,7 @@ class Entry(NamedTuple):
             "request_id": self.request_id,
             "entry": self.name,
             "idempotency_key": intent.idempotency_key,
-            "sent_at": self.sent_at,
+            "sent_at": self.shown_sent_at,
             "request": {"method": intent.method, "url": intent.url, "body": intent.body},
         }
         more = {"id": self.record_id, "reason": intent.reason}

@@ -94,7 +94,7 @@ def _list_support_facts(error: EscrowctlError) -> list[str]:
     lines = []
     if isinstance(request, dict):
         method, url, body = request.get("method"), request.get("url"), request.get("body")
-        lines.append(f"sent             {sent_at}  {method} {url}{f'  {body}' if body else ''}")
+        lines.append(f"sent             {sent_at or 'time not known'}  {method} {url}{f'  {body}' if body else ''}")
     key_use = "deduplicates by it" if facts.get("deduplicates") else "is not known to deduplicate by it"
     reason = f'  "{facts["reason"]}"' if facts.get("reason") else ""
     lines.append(f"idempotency key  {key}  (this service {key_use})")

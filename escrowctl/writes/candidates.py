@@ -95,8 +95,8 @@ def find_candidates(
 def predates_write(entry: Entry, known: KnownFields, *, tolerance: timedelta = _CLOCK_TOLERANCE) -> bool:
     """Whether a record was created before a write was first sent; False if either time is not known."""
     created = read_time(known.created)
-    if created is None or (entry.origin is not None and entry.attempt > 1):
-        # The first attempt of an imported entry is not known.
+    if created is None or entry.is_recorded_later or (entry.origin is not None and entry.attempt > 1):
+        # When an imported or recorded write was first sent is not known.
         return False
     first = entry.sent_at if entry.origin is not None else entry.history[0].at
     return created < datetime.fromisoformat(first) - tolerance

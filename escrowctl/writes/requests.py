@@ -38,7 +38,8 @@ class WriteOptions(NamedTuple):
     """Options of a write by the operator, and the row that the write is for. The journal records them.
 
     `allowed_duplicates` are the numbers of journal entries that do not block this write as a duplicate. `reference`
-    is the operator's own name for the new escrow; no two escrows share one.
+    is the operator's own name for the new escrow; no two escrows share one. `already_sent`: send nothing, and
+    record the write as unknown.
     """
 
     idempotency_key: str | None = None
@@ -46,6 +47,7 @@ class WriteOptions(NamedTuple):
     reason: str | None = None
     allowed_duplicates: tuple[int, ...] = ()
     origin: RowOrigin = NO_ROW
+    already_sent: bool = False
 
 
 class WriteRequest(NamedTuple):

@@ -10,7 +10,7 @@ from escrowctl.contract.money import Money
 from escrowctl.contract.operations import OPERATIONS_BY_NAME
 from escrowctl.contract.record import KnownFields, Record
 from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Outcome, Reason, not_sent
-from escrowctl.journal.model import EXPORTED_IN_FLIGHT, LOST_IN_FLIGHT, Entry, Settlement, State
+from escrowctl.journal.model import EXPORTED_IN_FLIGHT, LOST_IN_FLIGHT, RECORDED_LATER, Entry, Settlement, State
 from escrowctl.writes.kinds import kind_of
 
 
@@ -95,7 +95,7 @@ def write_failure(service: Service, result: WriteResult) -> EscrowctlError:
         case _:
             conjunction = "but" if settlement.http_status is None else "and"
             # A process that ended while the write was in flight may not have sent a byte.
-            is_lost = settlement.detail in (LOST_IN_FLIGHT, EXPORTED_IN_FLIGHT)
+            is_lost = settlement.detail in (LOST_IN_FLIGHT, EXPORTED_IN_FLIGHT, RECORDED_LATER)
             was_sent = f"the {verb} may have been sent" if is_lost else f"the {verb} was sent"
             unknown_sentence = kind_of(entry.intent.operation).unknown_sentence.format(id=entry.intent.resource_id)
             attempts_sentence = f"escrowctl made {entry.attempt} attempts with the same idempotency key."

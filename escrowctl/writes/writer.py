@@ -24,7 +24,16 @@ from escrowctl.contract.record import Record, make_record
 from escrowctl.contract.redaction import find_signing_secret, hide_private_values, may_hold_secret, redact
 from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Outcome, Reason, Stopped, not_sent
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import NO_CAPS, AttemptRequest, Entry, Intent, OperatorDecision, Settlement, State
+from escrowctl.journal.model import (
+    NO_CAPS,
+    RECORDED_LATER,
+    AttemptRequest,
+    Entry,
+    Intent,
+    OperatorDecision,
+    Settlement,
+    State,
+)
 from escrowctl.runtime import timestamp
 from escrowctl.writes.outcome import Judgement, find_other_write, judge_write, make_sent_request
 from escrowctl.writes.requests import (
@@ -93,7 +102,7 @@ class Writer:
         None if the operator chose the idempotency key: the key identifies the escrow. Two creates that both have a
         reference are not identical. If only one has it, they may be: the operator may have forgotten it.
         """
-        if request.options.idempotency_key is not None:
+        if request.options.idempotency_key is not None or request.options.already_sent:
             return None
         since = timestamp(self.runtime.now() - _RECENT_AGE)
         return self.journal.find_recent_done(self._make_intent(request), since=since)
@@ -155,6 +164,8 @@ class Writer:
         """
         self.check(request)
         entry = self._begin(request, entry_to_repeat, decision)
+        if entry.state is State.IN_FLIGHT and request.options.already_sent:
+            entry = self.entry = self.journal.settle(entry, Settlement(Outcome.UNKNOWN, RECORDED_LATER))
         if entry.state is not State.IN_FLIGHT:
             return self._replay(entry, request)
         may_be_applied = decision is not None or (entry_to_repeat is not None and entry_to_repeat.is_open)
@@ -203,17 +214,18 @@ class Writer:
         return Request(request.operation.method, url, headers, body)
 
     def _begin(self, request: WriteRequest, again: Entry | None, decision: OperatorDecision | None = None) -> Entry:
-        service, runtime = self.service, self.runtime
+        service, runtime, is_new = self.service, self.runtime, not request.options.already_sent
         if again is not None:
             intent = again.intent
         else:
-            if is_reason_needed(service, request.operation, self.journal) and self.find_known(request) is None:
+            needs_reason = is_new and is_reason_needed(service, request.operation, self.journal)
+            if needs_reason and self.find_known(request) is None:
                 self.journal.record_reason(OperatorDecision(runtime.operator, request.options.reason or ""))
             intent = self._make_intent(request)
         intent = intent._replace(
             account=account_of(service), operator=runtime.operator, host=runtime.host, process=os.getpid()
         )
-        caps = service.caps if request.is_capped else NO_CAPS
+        caps = service.caps if request.is_capped and is_new else NO_CAPS
         attempt = AttemptRequest(intent, runtime.new_request_id(), caps, service.may_repeat_throttled, again, decision)
         self.entry = self.journal.begin(attempt)
         return self.entry

@@ -199,7 +199,7 @@ def _resend(session: Session, resolver: EntryResolver, entry: Entry, options: _O
         session.prompt.confirm(
             [
                 f"  {entry.name}   {entry.intent.verb}   {money or entry.intent.resource_id or entry.intent.url}"
-                f"   sent {entry.sent_at}",
+                f"   sent {entry.shown_sent_at or 'at a time not known'}",
                 f"If {entry.name} is sent again, the service may {kind.repeat_risk}.",
                 f"To send it again, type {answer}:",
             ],

@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 
+from escrowctl import options
 from escrowctl.commands import writing
 from escrowctl.contract.money import make_money, parse_amount
-from escrowctl.options import AllowDuplicateOption, DataOption, DryRunOption, KeyOption, ReasonOption, YesOption
 from escrowctl.output.view import view_record
 from escrowctl.session import session_of
 from escrowctl.writes.requests import make_create_request
@@ -19,12 +19,13 @@ def create(
     reference: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Your own unique name for the escrow, stored in the journal.")
     ] = None,
-    reason: ReasonOption = None,
-    data: DataOption = None,
-    idempotency_key: KeyOption = None,
-    allow_duplicate: AllowDuplicateOption = None,
-    yes: YesOption = False,
-    dry_run: DryRunOption = False,
+    reason: options.ReasonOption = None,
+    data: options.DataOption = None,
+    idempotency_key: options.KeyOption = None,
+    allow_duplicate: options.AllowDuplicateOption = None,
+    already_sent: options.AlreadySentOption = False,
+    yes: options.YesOption = False,
+    dry_run: options.DryRunOption = False,
 ) -> None:
     """Create an escrow.
 
@@ -41,8 +42,10 @@ def create(
     number = parse_amount(amount, name="--amount")
     money = make_money(number, writing.check_currency(session, currency), name="--amount")
     extra_fields = writing.read_data(data, session.runtime.stdin)
-    options = writing.check_options(idempotency_key, reason, allow_duplicate, reference=reference)
-    request = make_create_request(money, session.service, extra_fields, options)
+    write_options = writing.check_options(
+        idempotency_key, reason, allow_duplicate, reference=reference, already_sent=already_sent
+    )
+    request = make_create_request(money, session.service, extra_fields, write_options)
     if dry_run:
         writing.confirm_duplicate(session, request, yes=yes, dry_run=True)
         writing.show_dry_run(session, request)

@@ -38,6 +38,7 @@ def release(
     data: options.DataOption = None,
     idempotency_key: options.KeyOption = None,
     allow_duplicate: options.AllowDuplicateOption = None,
+    already_sent: options.AlreadySentOption = False,
     dry_run: options.DryRunOption = False,
 ) -> None:
     """Release escrowed money for good. You confirm by typing the id (live: the amount).
@@ -68,9 +69,9 @@ def release(
         skip_done=skip_released,
         wait=seconds,
     )
-    write_options = writing.check_options(idempotency_key, reason, allow_duplicate)
+    write_options = writing.check_options(idempotency_key, reason, allow_duplicate, already_sent=already_sent)
     releases = OnceOnlyWrites(session, RELEASE_TRANSACTION, resource_ids, several, record_options, write_options)
-    releases.carry_out(yes=yes, dry_run=dry_run)
+    releases.carry_out(yes=yes or already_sent, dry_run=dry_run)
 
 
 def require_released_statuses(session: Session, *, needed_by: str) -> frozenset[str]:

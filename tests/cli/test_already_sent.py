@@ -1,0 +1,75 @@
+"""`--already-sent`: record a write that a lost journal may have sent. Nothing is sent; `journal resolve` settles it."""
+
+from pathlib import Path
+
+from conftest import Run, ServiceAndRun
+
+from cli.conftest import Journal, Profile
+from cli.replies import CREATE, HELD, RELEASE, create, json_reply, writes_meet
+from cli.test_successor import export, replaced
+from cli.unknown_writes import by_path, item, listing
+
+LOST = ("--already-sent", "--reason", "lost in the failover")
+JOB = (*CREATE, "--reference", "order-1", "--idempotency-key", "order-1")
+OLD = "2020-01-02T03:04:05Z"
+
+
+def test_recorded_create_is_unknown_and_then_the_result_of_the_jobs_line(service_and_run: ServiceAndRun) -> None:
+    record = HELD[:-1] + f',"created_at":"{OLD}"'.encode() + b"}"
+    server, run = service_and_run(by_path(listed=listing(item("tx_1", created_at=OLD)), one=json_reply(record)))
+
+    recorded = run(*JOB, *LOST, "--json")
+
+    assert (recorded.code, recorded.error["outcome"], recorded.error["sent_at"]) == (12, "unknown", None)
+    assert [run(*JOB, *LOST).code, run(*JOB).code, run(*CREATE).code, server.seen] == [12, 12, 12, []]
+    searched = run("journal", "resolve", "j1", "--json")
+    assert (searched.code, "tx_1" in searched.error["hint"]) == (12, True)
+    assert run("journal", "resolve", "j1", "--applied", "--id", "tx_1", "--reason", "seen").code == 0
+    repeated, shown = run(*JOB, "-q"), run("journal", "show", "j1", "--json").json
+    assert (repeated.code, repeated.out.split(), server.writes) == (0, ["tx_1"], [])
+    assert (shown["state"], shown["sent_at"], shown["reason"]) == ("done", None, LOST[-1])
+
+
+def test_recorded_release_is_not_sent_until_it_is_recorded_as_not_applied(
+    service_and_run: ServiceAndRun, journal: Journal
+) -> None:
+    server, run = service_and_run(writes_meet(json_reply(HELD)))
+
+    codes = [run("tx", "release", "tx_1", "tx_2", *LOST).code, run(*RELEASE).code]
+
+    assert (codes, server.seen, len(journal())) == ([12, 12], [], 2)
+    assert run("journal", "resolve", "j1", "--not-applied", "--reason", "support").code == 0
+    assert (run(*RELEASE).code, len(server.writes), journal()[0][1]) == (0, 1, "not_applied")
+
+
+def test_recorded_create_that_the_journal_has_keeps_its_outcome(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(writes_meet(json_reply(HELD)))
+    assert run(*JOB).code == 0
+
+    known, other = run(*JOB, *LOST, "-q"), run(*JOB[:-2], *LOST, "--json")
+
+    assert (known.code, known.out.split(), other.error["code"], len(server.writes)) == (
+        0,
+        ["tx_1"],
+        "reference_reused",
+        1,
+    )
+
+
+def test_recording_opens_no_new_journal_and_no_cap_stops_it(profile: Profile, run: Run, tmp_path: Path) -> None:
+    server = profile('mode = "live"', "caps.USD = 100")
+    assert run(*CREATE).code == 0
+    assert replaced(run, export(run, tmp_path / "e.jsonl")).code == 0
+
+    recorded, other = run(*CREATE, *LOST), run(*create("1"), "--json")
+
+    assert (recorded.code, other.error["code"], len(server.writes)) == (12, "confirmation_needed", 1)
+    assert len(run("journal", "list", "--unknown", "--json").json) == 1
+
+
+def test_recording_needs_a_reason_and_has_no_dry_run(service_and_run: ServiceAndRun, journal: Journal) -> None:
+    _, run = service_and_run(json_reply(HELD))
+
+    codes = [run(*JOB, LOST[0]).code, run(*JOB, *LOST, "--dry-run").code, run(*RELEASE, *LOST, "--dry-run").code]
+
+    assert (codes, journal()) == ([2, 2, 2], [])

@@ -98,7 +98,8 @@ _HINTS: Mapping[str, tuple[Hint, ...]] = {
         _FIND_FIELD,
     ),
     Reason.NEEDS_REASON: (
-        Hint("ask the service about all missing writes; then tx create --reason TEXT opens the journal for all"),
+        command("help journal", "first record each write that may be missing (--already-sent)", bare=True),
+        Hint("add --reason TEXT to a tx create", "then, to open the journal for everybody"),
     ),
     Reason.NO_HISTORY: (
         command("journal init", "create the journal once, on a disk that stays or in a database", bare=True),

@@ -130,9 +130,10 @@ def _replace(
             "from_export",
             f"{_describe_missing(missing)}. "
             f"{'' if new.was_closed else 'No old journal was closed: if one can still be used, stop all who use it. '}"
-            "Ask the service about writes after the export. The first live create needs --reason. The new journal "
-            "lacks unsent rows of batches: to send them, take what the service has out of the file, then repeat it "
-            "with --skip-done. Set ESCROWCTL_JOURNAL_ID and journal_id to the new id",
+            "Record the writes that were sent after the export: repeat each line with --already-sent, and resolve it. "
+            "Then open the journal by a live create with --reason. It lacks unsent rows of batches: to send them, take "
+            "what the service may have out of the file, then repeat it with --skip-done. Set ESCROWCTL_JOURNAL_ID and "
+            "journal_id to the new id",
             important=True,
         )
         done = f"journal {new.journal_id} was made from the export"

@@ -136,7 +136,7 @@ _escrowctl() {
           ;;
         'tx create')
           if [[ $cur == -* && -z $only ]]; then
-            _escrowctl_offer '--amount --currency --reference --reason --data --idempotency-key --allow-duplicate --yes -y --dry-run --profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+            _escrowctl_offer '--amount --currency --reference --reason --data --idempotency-key --allow-duplicate --already-sent --yes -y --dry-run --profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           fi
           ;;
         'tx get')
@@ -148,7 +148,7 @@ _escrowctl() {
           ;;
         'tx release')
           if [[ $cur == -* && -z $only ]]; then
-            _escrowctl_offer '--yes -y --expect-amount --expect-currency --skip-released --allow-unreadable --wait --deadline --reason --data --idempotency-key --allow-duplicate --dry-run --profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
+            _escrowctl_offer '--yes -y --expect-amount --expect-currency --skip-released --allow-unreadable --wait --deadline --reason --data --idempotency-key --allow-duplicate --already-sent --dry-run --profile -p --sandbox --base-url --config --timeout --json --table --csv --fields --raw --color --quiet -q --verbose -v --debug --no-input --version -V --help -h'
           else
             _escrowctl_cached "$scope/transaction"
           fi

@@ -210,7 +210,7 @@ ExpectCurrencyOption = Annotated[
 DeadlineOption = Annotated[str, typer.Option("--deadline", metavar="TIME", help="How long --wait may take: 90s, 10m.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 AlreadySentOption = Annotated[
-    bool, typer.Option("--already-sent", help="Send nothing: record it as perhaps sent before (unknown).")
+    bool, typer.Option("--already-sent", help="Record it as perhaps sent already; send nothing.")
 ]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Check and print the request, but send nothing.")]
 PortOption = Annotated[

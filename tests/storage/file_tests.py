@@ -1,6 +1,7 @@
 """The command-line tests that no other storage can pass: they read the journal's file, or start a second process."""
 
 FILE_TESTS: dict[str, tuple[str, ...]] = {
+    "cli/test_already_sent.py": ("test_recording_opens_no_new_journal_and_no_cap_stops_it",),
     "cli/test_accounts.py": ("test_key_is_not_readable_from_the_journal",),
     "cli/test_release_interrupted.py": (
         "test_reading_that_cannot_be_recorded_leaves_the_release_unknown",

@@ -17,7 +17,7 @@ def create(
     amount: Annotated[str, typer.Option(metavar="AMOUNT", help="The amount, sent exactly as typed.")],
     currency: Annotated[str, typer.Option(metavar="CODE", help="An ISO 4217 code, such as USD.")],
     reference: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Your own unique name for the escrow, stored in the journal.")
+        str | None, typer.Option(metavar="TEXT", help="Your own unique name for it, stored in the journal.")
     ] = None,
     reason: options.ReasonOption = None,
     data: options.DataOption = None,

@@ -41,7 +41,7 @@ def release(
     already_sent: options.AlreadySentOption = False,
     dry_run: options.DryRunOption = False,
 ) -> None:
-    """Release escrowed money for good. You confirm by typing the id (live: the amount).
+    """Release escrowed money for good. You type the id (live: the amount) first.
 
     \b
     Examples:

@@ -1,6 +1,7 @@
 """What only locks do that are worth as much as a lease: it lapses, and its holder may be slow to know."""
 
 import contextlib
+import threading
 import time
 from collections.abc import Sequence
 
@@ -44,6 +45,25 @@ def test_lease_counts_from_before_it_was_asked_for(place: ClockedPlace, monkeypa
         assert locks.hold("name")
         monkeypatch.setattr(Leases, "_ask", ask)
         assert not locks.may_send()
+
+
+def test_end_of_a_lease_does_not_wait_for_a_database_that_is_lost(
+    place: ClockedPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting, cut_off = Leases(place.url), Leases(place.url)
+    assert waiting.hold("name")
+    assert cut_off.hold("other name")
+    monkeypatch.setattr(leases, "_END_SECONDS", 0.01)
+    with waiting._mutex:  # noqa: SLF001 - as a renewal that gets no answer
+        closing = threading.Thread(target=waiting.close, daemon=True)
+        closing.start()
+        closing.join(10)
+        assert not closing.is_alive()
+
+    cut_off._database.close()  # type: ignore[union-attr] # noqa: SLF001 - it is connected
+    monkeypatch.setattr(leases, "PostgresConnection", None)
+    cut_off.close()
+    waiting.close()
 
 
 def test_lock_that_could_not_be_freed_is_taken_again(place: ClockedPlace, monkeypatch: pytest.MonkeyPatch) -> None:

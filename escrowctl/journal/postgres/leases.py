@@ -32,8 +32,8 @@ _RENEW_SECONDS = 5.0
 _MARGIN_SECONDS = 5.0
 """The rest of a lease in which its process sends nothing: time for bytes to leave, and for clocks that differ."""
 
-_STATEMENT_SECONDS = 5
-"""The longest time that the database may take for a statement about the lease."""
+_STATEMENT_SECONDS, _END_SECONDS = 5, 1.0
+"""The longest time that the database may take for a statement about the lease; how long its end waits for others."""
 
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 """A clock that counts the time that the computer sleeps: on Linux, the monotonic clock does not (clock_gettime(2))."""
@@ -118,14 +118,19 @@ class Leases:
         return not self._has_lapsed and _now() - self._renewed_at <= LEASE_SECONDS - _MARGIN_SECONDS
 
     def close(self) -> None:
-        """Free all locks, and end the lease."""
+        """Free all locks, and end the lease. Without a connection, it lapses by itself."""
         self._ends.set()
-        with self._mutex:
-            with contextlib.suppress(EscrowctlError):
-                if self.sender is not None:
-                    self._ask((_END, (self.sender,)))
-            if self._database is not None:
+        # A renewal that gets no answer has the mutex.
+        if not self._mutex.acquire(timeout=_END_SECONDS):
+            return
+        try:
+            if self._database is not None and not self._database.is_lost:
+                with contextlib.suppress(EscrowctlError):
+                    if self.sender is not None:
+                        self._ask((_END, (self.sender,)))
                 self._database.close()
+        finally:
+            self._mutex.release()
 
     def _serve(self, names: Collection[str], *, frees: bool = False) -> Future[bool]:
         """Answer a call, and those of all threads that wait meanwhile: their locks cost one round trip."""

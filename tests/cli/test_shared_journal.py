@@ -71,6 +71,7 @@ def test_journal_is_set_up_once_and_by_init_alone(
     assert (refused.code, "journal init" in refused.error["hint"], undecided.code, server.writes) == (17, True, 2, [])
     assert "CREATE TABLE" in run("journal", "init", "--print").out
     made, again = run("journal", "init", "--single-role", "-q"), run("journal", "init", "-q")
+    assert "may change records" in made.err
     assert (made.code, again.code, made.out) == (0, 0, again.out)
     assert run(*CREATE, "--reference", "A-1", environ={"ESCROWCTL_JOURNAL_ID": made.out.strip()}).code == 0
     other = {"ESCROWCTL_JOURNAL_ID": "00000000-0000-0000-0000-000000000001"}

@@ -69,6 +69,9 @@ def test_restored_older_database_is_refused_by_who_knows_better(
     assert (made.json["closed"], made.json["entries"], made.json["missing_records"]) == (True, 3, None)
     assert [one(*CREATE, "--reference", "A-4").code for one in (knows, is_new)] == [17, 17]
     assert [is_new(*CREATE, "--reference", one, environ=new).code for one in ("A-1", "A-5")] == [7, 7]
+    recorded = ("--already-sent", "--reason", "lost")
+    assert [is_new(*CREATE, "--reference", "A-2", *more, environ=new).code for more in (recorded, ())] == [12, 12]
+    assert is_new(*CREATE, "--reference", "A-4", environ=new).code == 3
     assert is_new(*CREATE, "--reference", "A-4", "--reason", "asked", environ=new).code == 0
     # The number of the entry that is missing was used again.
     assert knows(*CREATE, "--reference", "A-2", environ=new).code == 17

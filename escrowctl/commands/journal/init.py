@@ -82,9 +82,8 @@ def init(
         _replace(session, partial(replace_from_export, shared, new, admin=admin), source, new.location, yes=yes)
     else:
         _show_journal(session, new.create(admin), new.location, created=True)
-    if single_role:
-        message = "the user that writes owns the tables: it could remove the triggers that protect the records"
-        session.console.note("single_role", message, important=True)
+    for concern in new.examine(session.runtime.now).concerns:
+        session.console.note("database", concern, important=True)
     if new is not shared:
         message = f"to use this journal, write journal={new.url.name} in the URL of each profile and job"
         session.console.note("name", message, important=True)

@@ -29,7 +29,7 @@ _HINTS: Mapping[str, tuple[Hint, ...]] = {
     Reason.CLOSED: (INIT_FROM_EXPORT._replace(label="if the new journal is missing"),),
     Reason.MOVED: (
         Hint("write the URL of {where} in ESCROWCTL_JOURNAL or in the profile's journal, and its id too", "to use it"),
-        command("help journal", "if it is gone, or another account's (this machine's note: {file})", bare=True),
+        command("help journal", "if it is closed, gone or another account's (this machine's note: {file})", bare=True),
     ),
     Reason.DAMAGED: (command("journal verify", "to see what is wrong"), INIT_FROM_EXPORT),
     Reason.DISK_FAILED: (command("journal verify", "once the disk works again, to check the journal"),),

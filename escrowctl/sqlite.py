@@ -62,6 +62,6 @@ def run_script(database: sqlite3.Connection, script: str) -> None:
         database.execute(statement)
 
 
-def primary_code(error: sqlite3.Error) -> int:
+def primary_code(error: BaseException | None) -> int:
     """Return the primary result code of an error, the low byte (sqlite.org/rescode.html); 0 if it has no code."""
     return int(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK)) & 0xFF

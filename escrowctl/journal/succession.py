@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +15,7 @@ from escrowctl.journal.storage import Closing, JournalPlace, Locks, Storage
 from escrowctl.journal.transfer import Archive, import_archive
 from escrowctl.journal.verification import verify
 from escrowctl.journal.witness import SavedHead, Witness
+from escrowctl.runtime import Clock
 
 
 class OldJournal(NamedTuple):
@@ -64,25 +66,30 @@ def judge_saved_head(saved: SavedHead | None, journal_id: str) -> OldJournal:
     return OldJournal(frozenset((saved.journal_id,)), saved.head.sequence if saved.journal_id == journal_id else 0)
 
 
-def inspect(storage: Storage, locks: Locks, witness: Witness, journal_id: str) -> OldJournal:
-    """Return an open journal. `journal_id` is the journal of the export. Raises the errors of `refuse_unfinished`."""
+def inspect(place: JournalPlace, journal_id: str, now: Clock) -> OldJournal:
+    """Return the journal at a place. `journal_id` is that of the export. Raises the errors of `refuse_unfinished`."""
+    witness = Witness(place)
     known = judge_saved_head(witness.read(), journal_id)
-    if journal_id in known.ids and _is_made_for(storage, journal_id):
-        # An interrupted command put it in the place of the old journal, and nobody has used it.
+    if not place.exists:
         return known
-    checked, stored, saved = verify(storage, witness), storage.count_records(), known.records or 0
-    records: int | None = saved
-    if storage.journal_id == journal_id:
-        # The saved head of a valid journal has no other record, but it may count the closing record.
-        records = stored if checked.problem is None else max(saved, stored)
-        if checked.problem is not None and 0 < saved <= stored and witness.find_problem(storage) is not None:
-            # Others may have written to an older copy since: what is gone was never counted.
-            records = None
-    refuse_unfinished(storage, locks)
-    with storage.reading() as view:
-        # The records of another journal would be lost with it.
-        ids = frozenset((storage.journal_id,)) if stored else known.ids | {storage.journal_id}
-        return OldJournal(ids, records, stored, min(checked.head.sequence, stored), view.closing)
+    storage, locks = place.open(now=now, reading=True)
+    with contextlib.closing(storage), contextlib.closing(locks):
+        if journal_id in known.ids and _is_made_for(storage, journal_id):
+            # An interrupted command put it in the place of the old journal, and nobody has used it.
+            return known
+        checked, stored, saved = verify(storage, witness), storage.count_records(), known.records or 0
+        records: int | None = saved
+        if storage.journal_id == journal_id:
+            # The saved head of a valid journal has no other record, but it may count the closing record.
+            records = stored if checked.problem is None else max(saved, stored)
+            if checked.problem is not None and 0 < saved <= stored and witness.find_problem(storage) is not None:
+                # Others may have written to an older copy since: what is gone was never counted.
+                records = None
+        refuse_unfinished(storage, locks)
+        with storage.reading() as view:
+            # The records of another journal would be lost with it.
+            ids = frozenset((storage.journal_id,)) if stored else known.ids | {storage.journal_id}
+            return OldJournal(ids, records, stored, min(checked.head.sequence, stored), view.closing)
 
 
 def close_journal(place: JournalPlace, storage: Storage, closing: Closing, *, records: int | None) -> None:

@@ -17,16 +17,7 @@ from escrowctl.journal.chain import EMPTY_HEAD, NO_ENTRY, Kind
 from escrowctl.journal.fold import next_record
 from escrowctl.journal.postgres.place import PostgresPlace
 from escrowctl.journal.storage import Closing
-from escrowctl.journal.succession import (
-    OldJournal,
-    Successor,
-    close_journal,
-    count_missing,
-    fill_from_export,
-    inspect,
-    judge_saved_head,
-    open_filled,
-)
+from escrowctl.journal.succession import Successor, close_journal, count_missing, fill_from_export, inspect, open_filled
 from escrowctl.journal.transfer import Archive
 from escrowctl.journal.witness import Witness
 from escrowctl.runtime import Clock
@@ -47,7 +38,7 @@ def replace_from_export(
     export lacks (None: not known) before anything is changed; it is also returned. Raises the errors of
     `succession.count_missing`, `CONFLICT` if the new journal has other records, and `BUSY` if a write is in progress.
     """
-    before, new_id = _inspect(old, archive.journal_id, now), new.find_id()
+    before, new_id = inspect(old, archive.journal_id, now), new.find_id()
     missing = count_missing(before, archive, old.location, successor_id=new_id)
     confirm(missing)
     until = Closing(archive.journal_id, old.location)
@@ -63,13 +54,3 @@ def replace_from_export(
     with closing(new.open(now=now, reading=False)[0]) as storage:
         open_filled(storage, archive)
     return Successor(journal_id, was_closed=old.exists), missing
-
-
-def _inspect(place: PostgresPlace, journal_id: str, now: Clock) -> OldJournal:
-    """Return the journal at a place. `journal_id` is the journal of the export. Raises `JOURNAL_UNUSABLE`."""
-    witness = Witness(place)
-    if not place.exists:
-        return judge_saved_head(witness.read(), journal_id)
-    storage, locks = place.open(now=now, reading=True)
-    with closing(storage), closing(locks):
-        return inspect(storage, locks, witness, journal_id)

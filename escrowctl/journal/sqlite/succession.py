@@ -38,6 +38,7 @@ from escrowctl.journal.succession import (
 from escrowctl.journal.transfer import Archive
 from escrowctl.journal.witness import Witness
 from escrowctl.runtime import Clock
+from escrowctl.sqlite import primary_code
 
 _TEMPORARY_CODES = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
 """The SQLite result codes of temporary problems: the file itself may be valid."""
@@ -46,33 +47,21 @@ _TEMPORARY_CODES = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_F
 def replace_from_export(
     place: SqlitePlace, archive: Archive, *, now: Clock, confirm: Callable[[int | None], None]
 ) -> tuple[Successor, int | None]:
-    """Make a new journal from an export. It replaces the journal at a place, if there is one.
+    """Make a new journal from an export. It replaces the journal at a place, damaged or not, if there is one.
 
     Return the new journal, and the number of the old journal's records that the export lacks (None: not known).
-    `confirm` is called with that number before anything is changed. Raises the errors of `succession.count_missing`.
+    `confirm` is called with that number before anything is changed. Raises the errors of `succession.count_missing`,
+    and `JOURNAL_UNUSABLE` if a file is not regular, or cannot be read for a reason other than damage.
     """
-    old_journal = _inspect_old_journal(place, archive.journal_id, now)
+    check_files(place.path, reading=True)
+    old_journal = judge_saved_head(Witness(place).read(), archive.journal_id)
+    with _ignore_damage():
+        old_journal = old_journal._replace(ids=old_journal.ids | set(filter(None, [place.find_id()])))
+    with _ignore_damage():
+        old_journal = inspect(place, archive.journal_id, now)
     missing = count_missing(old_journal, archive, str(place.folder), successor_id=None)
     confirm(missing)
     return _replace_journal(place, archive, old_journal, now), missing
-
-
-def _inspect_old_journal(place: SqlitePlace, journal_id: str, now: Clock) -> OldJournal:
-    """Return the journal at a place, damaged or not. `journal_id` is the journal of the export.
-
-    Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE` only if a file is not regular, or cannot be read for a reason
-    other than damage.
-    """
-    check_files(place.path, reading=True)
-    found = judge_saved_head((witness := Witness(place)).read(), journal_id)
-    with _ignore_damage():
-        found = found._replace(ids=found.ids | set(filter(None, [place.find_id()])))
-    with _ignore_damage():
-        if place.exists:
-            storage, locks = place.open(now=now, reading=True)
-            with contextlib.closing(storage), contextlib.closing(locks):
-                found = inspect(storage, locks, witness, journal_id)
-    return found
 
 
 def _replace_journal(place: SqlitePlace, archive: Archive, old_journal: OldJournal, now: Clock) -> Successor:
@@ -91,7 +80,11 @@ def _replace_journal(place: SqlitePlace, archive: Archive, old_journal: OldJourn
         with contextlib.closing(SqliteStorage.open(draft / path.name, now=now)) as storage:
             fill_from_export(storage, archive, place.location)
             journal_id, head = storage.journal_id, head_of(storage)
-        was_closed = path.exists() and _close_old_journal(place, journal_id, old_journal, now)
+        was_closed = False
+        if path.exists():
+            with _ignore_damage(), contextlib.closing(SqliteStorage.open(path, now=now)) as storage:
+                close_journal(place, storage, Closing(journal_id), records=old_journal.stored)
+                was_closed = True
         saved = Witness(place)
         if not os.path.lexists(saved.path):
             # From now on no other process creates a journal here.
@@ -103,17 +96,6 @@ def _replace_journal(place: SqlitePlace, archive: Archive, old_journal: OldJourn
         saved.replace(journal_id, head)
         shutil.rmtree(draft, ignore_errors=True)
         return Successor(journal_id, was_closed, old)
-
-
-def _close_old_journal(place: SqlitePlace, successor_id: str, old_journal: OldJournal, now: Clock) -> bool:
-    """Close a journal with a record that names its successor. Return False if damage makes that impossible."""
-    try:
-        with contextlib.closing(SqliteStorage.open(place.path, now=now)) as storage:
-            close_journal(place, storage, Closing(successor_id), records=old_journal.stored)
-    except EscrowctlError as error:
-        _raise_unless_damage(error)
-        return False
-    return True
 
 
 def _save_old_file(path: Path, draft: Path) -> Path:
@@ -136,15 +118,9 @@ def _save_old_file(path: Path, draft: Path) -> Path:
 
 @contextlib.contextmanager
 def _ignore_damage() -> Iterator[None]:
+    """Ignore an error that comes from damage, and not, for example, from a lock or a full disk."""
     try:
         yield
     except EscrowctlError as error:
-        _raise_unless_damage(error)
-
-
-def _raise_unless_damage(error: EscrowctlError) -> None:
-    """Raise an error again if it does not come from damage but, for example, from a lock or a full disk."""
-    # The low byte is the primary result code (sqlite.org/rescode.html).
-    reason = getattr(error.__cause__, "sqlite_errorcode", sqlite3.SQLITE_OK) & 0xFF
-    if error.code is not ErrorCode.JOURNAL_UNUSABLE or reason in _TEMPORARY_CODES:
-        raise error
+        if error.code is not ErrorCode.JOURNAL_UNUSABLE or primary_code(error.__cause__) in _TEMPORARY_CODES:
+            raise

@@ -128,12 +128,6 @@ def refuse_unfinished(storage: Storage, locks: Locks) -> None:
             raise not_sent(ErrorCode.BUSY, message)
 
 
-def refuse_filled(storage: Storage, archive: Archive, where: str) -> None:
-    """Raise `CONFLICT` if a new journal, at `where`, has records, unless it was made to replace the same journal."""
-    if storage.count_records() and not _is_made_for(storage, archive.journal_id):
-        raise not_sent(ErrorCode.CONFLICT, f"the journal {where} exists already, and has records.")
-
-
 def _is_made_for(storage: Storage, journal_id: str) -> bool:
     """Whether a journal was made to replace the journal with this id."""
     first = next(iter(storage.read_records(after=0, limit=1)), None)
@@ -142,12 +136,14 @@ def _is_made_for(storage: Storage, journal_id: str) -> bool:
 
 
 def fill_from_export(storage: Storage, archive: Archive, where: str, *, until: Closing | None = None) -> None:
-    """Fill a new journal, at `where`, with the entries of an export. To repeat it is safe. Raises `CONFLICT`.
+    """Fill a new journal, at `where`, with the entries of an export. To repeat it is safe.
 
-    If the old journal is still in use, the new one is closed as `until` says: then call `open_filled`.
+    If the old journal is still in use, the new one is closed as `until` says: then call `open_filled`. Raises
+    `CONFLICT` if the new one has records, unless it was made to replace the journal of the export.
     """
     with storage.transaction() as transaction:
-        refuse_filled(storage, archive, where)
+        if storage.count_records() and not _is_made_for(storage, archive.journal_id):
+            raise not_sent(ErrorCode.CONFLICT, f"the journal {where} exists already, and has records.")
         closing = until if transaction.head == EMPTY_HEAD else transaction.closing
         refuse_second_successor(closing, archive.journal_id)
         if transaction.head == EMPTY_HEAD:

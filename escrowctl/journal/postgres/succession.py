@@ -48,9 +48,8 @@ def replace_from_export(
     with closing(new.open(now=now, reading=False)[0]) as storage:
         fill_from_export(storage, archive, new.location, until=until)
         Witness(new).create(storage)
-    if old.exists:
-        with closing(old.open(now=now, reading=False)[0]) as storage:
-            close_journal(old, storage, Closing(journal_id, new.location), records=before.stored)
-    with closing(new.open(now=now, reading=False)[0]) as storage:
+        if old.exists:
+            with closing(old.open(now=now, reading=False)[0]) as old_storage:
+                close_journal(old, old_storage, Closing(journal_id, new.location), records=before.stored)
         open_filled(storage, archive)
     return Successor(journal_id, was_closed=old.exists), missing

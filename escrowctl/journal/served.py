@@ -7,6 +7,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from itertools import chain
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
@@ -56,7 +57,11 @@ class ServedJournal(Journal):
         if writes := self._take(are_writes=True):
             self._write_together(writes)
         for task in self._take(are_writes=False):
-            task.carry_out()
+            assert task.function is not None, "it is not a write"
+            try:
+                task.result.set_result(task.function())
+            except Exception as error:  # noqa: BLE001 - the thread that waits must hear of it
+                task.result.set_exception(error)
 
     def wake(self) -> None:
         """End the wait of `serve`."""
@@ -75,7 +80,8 @@ class ServedJournal(Journal):
         """See `Journal.write_all`."""
         if threading.get_ident() == self._owner:
             return super().write_all(attempts, settlements)
-        found: WriteResults = _Task(attempts, settlements).wait_in(self)
+        self.add(task := _Task(attempts, settlements))
+        found: WriteResults = task.result.result()
         return found
 
     def settle_later(self, entry: Entry, settlement: Settlement) -> Entry:
@@ -99,7 +105,8 @@ class ServedJournal(Journal):
     def _ask(self, function: Callable[[], _T]) -> _T:
         if threading.get_ident() == self._owner:
             return function()
-        result: _T = _Task(function=function).wait_in(self)
+        self.add(task := _Task(function=function))
+        result: _T = task.result.result()
         return result
 
     def _take(self, *, are_writes: bool) -> list["_Task"]:
@@ -130,11 +137,11 @@ class ServedJournal(Journal):
             results = self.write_groups(take_groups(), keys_of(one.intent for task in first for one in task.attempts))
         except Exception as error:  # noqa: BLE001 - the threads that wait must hear of it
             for task in chain.from_iterable(groups):
-                task.end(error=error)
+                task.result.set_exception(error)
             return
         for group, (begun, settled) in zip(groups, results, strict=False):
             for task in group:
-                task.end((begun[: len(task.attempts)], settled[: len(task.settlements)]))
+                task.result.set_result((begun[: len(task.attempts)], settled[: len(task.settlements)]))
                 del begun[: len(task.attempts)], settled[: len(task.settlements)]
 
 
@@ -151,28 +158,4 @@ class _Task:
         self.attempts = attempts
         self.settlements = settlements
         self.function = function
-        self._result: object = None
-        self._error: Exception | None = None
-        self._is_waiting = threading.Lock()
-        self._is_waiting.acquire()
-
-    def carry_out(self) -> None:
-        """Call the function, and end the wait."""
-        assert self.function is not None, "it is not a write"
-        try:
-            self.end(self.function())
-        except Exception as error:  # noqa: BLE001 - the thread that waits must hear of it
-            self.end(error=error)
-
-    def end(self, result: object = None, *, error: Exception | None = None) -> None:
-        """End the wait: `wait_in` returns the result, or raises the error."""
-        self._result, self._error = result, error
-        self._is_waiting.release()
-
-    def wait_in(self, journal: ServedJournal) -> Any:
-        """Wait until the journal's owner calls `end`. Return the result, or raise the error."""
-        journal.add(self)
-        self._is_waiting.acquire()
-        if self._error is not None:
-            raise self._error
-        return self._result
+        self.result = Future[Any]()

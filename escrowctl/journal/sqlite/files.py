@@ -42,13 +42,9 @@ class PatientConnection(JournalConnection):
     """A connection that waits for other processes, up to `sqlite.BUSY_SECONDS`, and tries often.
 
     SQLite itself waits up to 100 ms between two tries: too long to find a gap between the commits of a busy process.
-    Call `try_often` when the tables are known: until then, only SQLite's own waiting finds tables that another process
-    creates meanwhile.
+    Set SQLite's own busy_timeout to 0 when the tables are known: until then, only SQLite's own waiting finds tables
+    that another process creates meanwhile.
     """
-
-    def try_often(self) -> None:
-        """Replace SQLite's own waiting. Raises sqlite3.Error."""
-        self.execute("PRAGMA busy_timeout = 0")
 
     def execute(self, statement: str, values: Any = (), /) -> sqlite3.Cursor:
         """Execute a statement. Raises sqlite3.Error."""

@@ -13,7 +13,13 @@ from escrowctl.journal.fields import FIELDS
 from escrowctl.journal.sqlite.files import layout_of
 from escrowctl.sqlite import run_script
 
-_RECORDS_TABLE = """
+_QUERIED_COLUMNS = "".join(
+    f"  {one.name} {'TEXT' if one.type is str else 'INTEGER'}{'' if one.nullable else ' NOT NULL'},\n"
+    for one in FIELDS
+    if one.queried
+)
+_TABLES = f"""
+CREATE TABLE journal (id TEXT NOT NULL, layout TEXT NOT NULL) STRICT;
 CREATE TABLE records (
   sequence INTEGER PRIMARY KEY,
   entry INTEGER NOT NULL,
@@ -22,13 +28,6 @@ CREATE TABLE records (
   facts TEXT NOT NULL,
   digest BLOB NOT NULL
 ) STRICT;
-"""
-_QUERIED_COLUMNS = "".join(
-    f"  {one.name} {'TEXT' if one.type is str else 'INTEGER'}{'' if one.nullable else ' NOT NULL'},\n"
-    for one in FIELDS
-    if one.queried
-)
-_DERIVED_TABLES = f"""
 CREATE INDEX records_of_entry ON records (entry);
 CREATE TABLE entries (
   number INTEGER PRIMARY KEY,
@@ -58,10 +57,9 @@ CREATE TABLE plans (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX plans_by_sender ON plans (batch, sender) WHERE sender IS NOT NULL;
 """
-_JOURNAL_TABLE = "CREATE TABLE journal (id TEXT NOT NULL, layout TEXT NOT NULL) STRICT;"
 
 
 def create_tables(database: sqlite3.Connection) -> None:
     """Create the tables and the journal's id in an empty file. The caller has opened a transaction."""
-    run_script(database, _JOURNAL_TABLE + _RECORDS_TABLE + _DERIVED_TABLES)
+    run_script(database, _TABLES)
     database.execute("INSERT INTO journal VALUES (?, ?)", (str(uuid.uuid4()), layout_of(database)))

@@ -17,7 +17,6 @@ from escrowctl.journal.sqlite.errors import to_journal_error, translating_errors
 from escrowctl.journal.sqlite.files import (
     FORMAT_VERSION,
     JournalConnection,
-    PatientConnection,
     connect,
     connect_to_copy,
     connect_to_read,
@@ -55,10 +54,10 @@ class SqliteStorage(TableStorage):
             database = connect_to_read(path) if reading else connect(path)
             storage = cls(path, database, now)
             storage._prepare()
-            if isinstance(database, PatientConnection) and not reading:
+            if not reading:
                 # First, while SQLite waits by itself: it may not know tables yet that another process has just created.
-                storage.journal_id, problem = read_identity(storage._db)
-                database.try_often()
+                storage.journal_id, problem = read_identity(database)
+                database.execute("PRAGMA busy_timeout = 0")  # from now on, `PatientConnection` waits
                 if problem is not None:
                     raise damaged(str(path), problem)
         return storage
@@ -154,7 +153,6 @@ class SqliteStorage(TableStorage):
             if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
                 raise
             self._commit_failed = True
-            self._roll_back()
             raise CommitUnknownError(to_journal_error(str(self.path), error)) from error
 
     def _roll_back(self) -> None:

@@ -105,6 +105,8 @@ class PostgresConnection:
                 client_encoding="utf8",
             )
         self._connection.add_notice_handler(self._note)
+        self.limited = self._connection.limited
+        """See `LimitedConnection`."""
         self._pipeline: psycopg.Pipeline | None = None
 
     def execute(self, statement: str, values: Sequence[object] = (), /) -> psycopg.Cursor[Any]:
@@ -126,14 +128,10 @@ class PostgresConnection:
         self._pipeline.result_queue.append(None)
         return cursor
 
-    def limited(self, seconds: float) -> contextlib.AbstractContextManager[None]:
-        """Limit the wait for answers during the block."""
-        return self._connection.limited(seconds)
-
     @contextlib.contextmanager
     def pipeline(self) -> Iterator[None]:
         """Allow `send` during the block. Its end waits for all that was sent, and raises the first error."""
-        with self._connection.limited(), self._connection.pipeline() as pipeline:
+        with self.limited(), self._connection.pipeline() as pipeline:
             self._pipeline = pipeline
             try:
                 yield
@@ -145,7 +143,7 @@ class PostgresConnection:
 
         They are durable when the next transaction is: a crash of the server before that may undo them.
         """
-        with self._connection.limited(), self._connection.pipeline():
+        with self.limited(), self._connection.pipeline():
             self.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
             self.execute(f"SET LOCAL statement_timeout = '{seconds}s'")
             self.execute("SET LOCAL synchronous_commit = off")
@@ -155,7 +153,7 @@ class PostgresConnection:
 
     def execute_script(self, script: str) -> list[list[Any]]:
         """Execute several statements in one round trip, and return the rows of each that has rows."""
-        with self._connection.limited():
+        with self.limited():
             cursor, found = self.execute(script), list[list[Any]]()
         while True:
             if cursor.description is not None:

@@ -162,7 +162,7 @@ class PostgresStorage(TableStorage):
                 yield
                 transaction.flush()
                 self._db.warnings.clear()
-                needs_lease = transaction.begins_writes or transaction.plans_rows
+                needs_lease = transaction.begun or transaction.plans_rows
                 if needs_lease and (sender := self._find_sender()) is not None:
                     self._db.send("SELECT main.require_lease(?)", (sender,))
                 ended = self._db.send("COMMIT")
@@ -174,7 +174,7 @@ class PostgresStorage(TableStorage):
             # Without records there is nothing to look for, and nothing was begun.
             is_stored = self._find_record(transaction.head) if is_uncertain and transaction.has_records else False
             # A commit that did not answer may not have reached a standby: what it begins is not sent.
-            if is_stored and not transaction.begins_writes:
+            if is_stored and not transaction.begun:
                 return
             found = unusable_database(self._db.location, error)
             if is_stored is False:

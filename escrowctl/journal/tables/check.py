@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 
 from escrowctl.contract.money import sum_exactly
-from escrowctl.journal.caps import amount_in_total, total_key
+from escrowctl.journal.caps import compute_total_changes
 from escrowctl.journal.chain import NO_ENTRY, Kind
 from escrowctl.journal.fields import DECODING_ERRORS
 from escrowctl.journal.fold import StoredEntry, TotalKey
@@ -31,8 +31,7 @@ def compare_derived_tables(database: Database) -> str | None:
             if database.execute(query, (number, *folded.keys)).fetchone()[0] != len(folded.keys):
                 return f"the duplicate index has no entry for j{number}"
             keys += len(folded.keys)
-            if amount := amount_in_total(folded.entry):
-                key = total_key(folded.entry)
+            for key, amount in compute_total_changes(None, folded).items():
                 totals[key] = sum_exactly((totals.get(key, Decimal(0)), amount))
     if database.execute("SELECT count(*) FROM main.keys").fetchone()[0] != keys:
         return "the duplicate index lists keys that no entry has"

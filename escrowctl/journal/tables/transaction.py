@@ -76,7 +76,8 @@ class TableTransaction:
         self._totals = dict[tuple[str, str, str], dict[TotalKey, Decimal]]()
         self._unplanned: list[tuple[str, int]] = []
         self._last_entry = self._tail.last_entry
-        self._begun: set[int] = set()
+        self.begun: set[int] = set()
+        """The entries with an intent that it records: their writes are then sent."""
         self.plans_rows = False
         """Whether it stores rows of a plan: others may have sent those of a process whose locks have lapsed."""
 
@@ -143,9 +144,9 @@ class TableTransaction:
         """See `storage.Transaction`."""
         number = number or self._last_entry + 1
         if kind == Kind.INTENT:
-            self._begun.add(number)
+            self.begun.add(number)
         else:
-            self._begun.discard(number)
+            self.begun.discard(number)
         record = next_record(self.head, number, kind, facts, at=self._timestamp)
         before = self._read_stored_entries([number]).get(number)
         after = add_record(before, record, latest=self.latest, facts=facts)
@@ -194,11 +195,6 @@ class TableTransaction:
     def remove_plan_row(self, batch: str, row: int) -> None:
         """See `storage.Transaction`."""
         self._unplanned.append((batch, row))
-
-    @property
-    def begins_writes(self) -> bool:
-        """Whether it records intents of writes that are then sent."""
-        return bool(self._begun)
 
     @property
     def has_records(self) -> bool:

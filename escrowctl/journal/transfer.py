@@ -18,12 +18,13 @@ from escrowctl.journal.chain import EMPTY_HEAD, NO_ENTRY, ChainRecord, Head, Kin
 from escrowctl.journal.duplicates import DuplicatePair, find_pairs, find_pairs_with
 from escrowctl.journal.fields import DECODING_ERRORS, Facts
 from escrowctl.journal.fold import StoredEntry, add_record, duplicate_keys
+from escrowctl.journal.journal import Journal
 from escrowctl.journal.model import EXPORTED_IN_FLIGHT, OPEN_STATES, Entry, Selection, State
 from escrowctl.journal.storage import Closing, Storage, Transaction
 from escrowctl.journal.witness import find_mismatch
 
 EXPORT_FORMAT = 1
-_PAGE_SIZE = 500
+_PAGE_SIZE, _ENTRIES_A_COMMIT = 500, 500
 
 
 class Archive(NamedTuple):
@@ -183,6 +184,17 @@ def import_archive(transaction: Transaction, storage: Storage, archive: Archive)
     for entry in done:
         near |= {one.number: one for one in transaction.find_by_keys(duplicate_keys(entry))}
     return ImportResult(added, updated, known, tuple(find_pairs_with(find_pairs(near.values()), done)))
+
+
+def import_in_commits(journal: Journal, archive: Archive) -> ImportResult:
+    """Import an archive in small commits: others who share the journal have to record outcomes meanwhile."""
+    entries, done = [*archive.by_entry.items()], list[ImportResult]()
+    for start in range(0, max(1, len(entries)), _ENTRIES_A_COMMIT):
+        some = archive._replace(by_entry=dict(entries[start : start + _ENTRIES_A_COMMIT]))
+        with journal.checked_commit() as commit:
+            done.append(import_archive(commit.transaction, journal.storage, some))
+    added, updated, known = map(sum, zip(*(one[:3] for one in done), strict=True))
+    return ImportResult(added, updated, known, tuple(pair for one in done for pair in one.duplicates))
 
 
 def _find_same_write(storage: Storage, theirs: Entry, origin: str) -> Entry | None:

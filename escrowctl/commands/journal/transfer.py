@@ -13,20 +13,19 @@ import typer
 from escrowctl.commands.advice import INIT_FROM_EXPORT
 from escrowctl.commands.journal.duplicates import make_duplicates_error, view_duplicates
 from escrowctl.commands.rows import CSV_COLUMNS, open_journal_to_read, view_entry
-from escrowctl.contract.json import JsonValue, Number, as_json
+from escrowctl.contract.json import JsonValue, as_json
 from escrowctl.errors import ErrorCode, EscrowctlError, bad_value, command
 from escrowctl.journal.chain import Head
 from escrowctl.journal.model import Selection
 from escrowctl.journal.storage import Closing, head_of
 from escrowctl.journal.succession import close_journal, refuse_second_successor, refuse_unfinished
-from escrowctl.journal.transfer import Archive, ImportResult, import_archive, read_archive, write_archive
+from escrowctl.journal.transfer import Archive, import_in_commits, read_archive, write_archive
 from escrowctl.journal.verification import verify
 from escrowctl.output.plain import render_csv
 from escrowctl.output.view import View
 from escrowctl.session import Session, session_of
 
-_MAX_HEAD_CHARS, _ENTRIES_A_COMMIT = 4096, 500
-_MAX_LINE_CHARS = 128 * 1024 * 1024
+_MAX_HEAD_CHARS, _MAX_LINE_CHARS = 4096, 128 * 1024 * 1024
 
 
 def verify_journal(
@@ -131,19 +130,11 @@ def import_file(
         raise bad_value("journal import needs one of FILE and --own.")
     archive = read_export(session, file) if file is not None else _read_own(session)
     with closing(session.journals.open(reading=False, check_required_ids=own)) as journal:
-        entries, done = [*archive.by_entry.items()], list[ImportResult]()
-        # In small commits: others who share the journal have to record what the service answers meanwhile.
-        for start in range(0, max(1, len(entries)), _ENTRIES_A_COMMIT):
-            some = archive._replace(by_entry=dict(entries[start : start + _ENTRIES_A_COMMIT]))
-            with journal.checked_commit() as commit:
-                done.append(import_archive(commit.transaction, journal.storage, some))
-        added, updated, known = (sum(counts) for counts in zip(*(one[:3] for one in done), strict=True))
-        duplicates = [pair for one in done for pair in one.duplicates]
+        added, updated, known, duplicates = import_in_commits(journal, archive)
         successor = Closing(journal.storage.journal_id, journal.place.location)
     counts = f"{added} added, {updated} updated, {known} already known"
-    numbers = {"added": added, "updated": updated, "known": known}
-    shown: dict[str, JsonValue] = {"journal_id": successor.successor, "from": archive.journal_id}
-    shown |= {name: Number(str(number)) for name, number in numbers.items()}
+    numbers = {"added": as_json(added), "updated": as_json(updated), "known": as_json(known)}
+    shown: dict[str, JsonValue] = {"journal_id": successor.successor, "from": archive.journal_id, **numbers}
     document = shown | view_duplicates(duplicates)
     view = View(document, archive.journal_id, shown, line=f"{archive.journal_id}   {counts}")
     session.show(view, done=f"{archive.journal_id} was imported ({counts})")

@@ -116,14 +116,11 @@ class ReadLockFile(LockFile):
     """The locks of one journal, for readers. If the file is missing, it is not created, and no lock is held."""
 
     def _open(self) -> int:
-        for access in (os.O_RDWR, os.O_RDONLY):
+        with contextlib.suppress(FileNotFoundError):
             try:
-                return open_regular(self.path, access)
-            except FileNotFoundError:
-                return _NO_FILE
+                return open_regular(self.path, os.O_RDWR)
             except OSError:
-                if access == os.O_RDONLY:
-                    raise
+                return open_regular(self.path, os.O_RDONLY)
         return _NO_FILE
 
     def _is_held_by_others(self, offset: int) -> bool:

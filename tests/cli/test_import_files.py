@@ -87,41 +87,23 @@ def test_import_that_cannot_be_printed_is_recorded(service_and_run: ServiceAndRu
 
 
 @pytest.mark.parametrize(
-    "records",
-    [
-        [(1, "intent", INTENT | {"number": 1})],
-        [(1, "intent", INTENT | {"state,seal) SELECT 1 --": "x"})],
-        [(1, "intent", {name: value for name, value in INTENT.items() if name != "url"})],
-        [(1, "intent", INTENT | {"resource_id": 5})],
-        [(1, "intent", INTENT | {"amount": "abc"})],
-        [(1, "intent", INTENT | {"despite": "x"})],
-        [(1, "intent", INTENT | {"attempt": 10**30})],
-        [(1, "intent", INTENT | {"profile": "\udc80"})],
-        [(1, "verdict", DONE)],
-        [(1, "intent", INTENT), (1, "verdict", DONE | {"state": "paid"})],
-        [(1, "word", INTENT)],
-        [(0, "intent", INTENT)],
-        [(1, "intent", INTENT | {"body": "{nojson"})],
-        [(1, "import", IMPORT | {"sent_at": "9999-99-99T99:99:99.999Z"})],
-        [(1, "import", IMPORT | {"origin": "x j1", "sent_at": "yesterday"})],
-    ],
-)
-def test_valid_chain_of_impossible_records_is_refused(
-    run: Run, home: Path, tmp_path: Path, records: list[tuple[int, str, dict[str, Any]]]
-) -> None:
-    path = tmp_path / "f.jsonl"
-    path.write_text(forge(*records))
-
-    for line in (("import", str(path)), ("init", "--yes", "--from", str(path))):
-        result = run("journal", *line, "--json")
-        assert (result.code, result.out) == (2, "")
-        assert "Nothing was imported." in result.error["message"]
-    assert not home.exists()
-
-
-@pytest.mark.parametrize(
     "text",
     [
+        forge((1, "intent", INTENT | {"number": 1})),
+        forge((1, "intent", INTENT | {"state,seal) SELECT 1 --": "x"})),
+        forge((1, "intent", {name: value for name, value in INTENT.items() if name != "url"})),
+        forge((1, "intent", INTENT | {"resource_id": 5})),
+        forge((1, "intent", INTENT | {"amount": "abc"})),
+        forge((1, "intent", INTENT | {"despite": "x"})),
+        forge((1, "intent", INTENT | {"attempt": 10**30})),
+        forge((1, "intent", INTENT | {"profile": "\udc80"})),
+        forge((1, "verdict", DONE)),
+        forge((1, "intent", INTENT), (1, "verdict", DONE | {"state": "paid"})),
+        forge((1, "word", INTENT)),
+        forge((0, "intent", INTENT)),
+        forge((1, "intent", INTENT | {"body": "{nojson"})),
+        forge((1, "import", IMPORT | {"sent_at": "9999-99-99T99:99:99.999Z"})),
+        forge((1, "import", IMPORT | {"origin": "x j1", "sent_at": "yesterday"})),
         forge((1, "intent", INTENT), journal_id="short"),
         forge((1, "intent", INTENT), journal_id=[1]),
         forge((1, "intent", INTENT), journal_id=""),
@@ -129,15 +111,17 @@ def test_valid_chain_of_impossible_records_is_refused(
         json.dumps({"escrowctl_journal": 1, "journal_id": JOURNAL_ID}) + "\n" + "[" * 200_000,
         "\ufffe\x00",
     ],
-    ids=["short id", "id is a list", "no id", "deep", "deep later", "no text"],
+    ids=lambda _text: "file",
 )
-def test_a_file_that_is_no_export_is_a_bad_value(run: Run, home: Path, tmp_path: Path, text: str) -> None:
+def test_file_that_no_export_can_be_is_refused(run: Run, home: Path, tmp_path: Path, text: str) -> None:
     path = tmp_path / "f.jsonl"
     path.write_text(text)
 
-    result = run("journal", "import", str(path), "--json")
-
-    assert (result.code, result.out, home.exists()) == (2, "", False)
+    for line in (("import", str(path)), ("init", "--yes", "--from", str(path))):
+        result = run("journal", *line, "--json")
+        assert (result.code, result.out) == (2, "")
+        assert "Nothing was imported." in result.error["message"]
+    assert not home.exists()
 
 
 def test_import_of_a_binary_or_missing_file_is_refused(run: Run, tmp_path: Path) -> None:

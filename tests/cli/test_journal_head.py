@@ -60,12 +60,6 @@ def test_write_with_a_wrong_or_missing_head_is_refused(
         assert "journal init --from" in result.error["hint"]
 
 
-def test_head_exists_before_the_first_record(service_and_run: ServiceAndRun, state: Path, tmp_path: Path) -> None:
-    assert _import_nothing(service_and_run(holding())[1], tmp_path).code == 0
-
-    assert (records(state), sequence(state)) == (0, 0)
-
-
 def fail_on_a_full_disk(*_words: object, **_more: object) -> None:
     raise OSError(28, "No space left on device")
 

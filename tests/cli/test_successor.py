@@ -208,13 +208,6 @@ def test_first_live_create_in_the_new_journal_needs_a_reason(profile: Profile, r
     assert run("journal", "verify").code == 0
 
 
-def test_create_for_a_test_service_needs_no_reason(journal_of_two: Served, tmp_path: Path) -> None:
-    _, run = journal_of_two
-    replaced(run, export(run, tmp_path / "e.jsonl"))
-
-    assert run(*OTHER).code == 0
-
-
 def test_journal_written_to_while_it_is_replaced_stays(
     journal_of_two: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

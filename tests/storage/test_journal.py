@@ -28,16 +28,6 @@ from storage.conftest import Opener
 from storage.writes import DONE, REFUSED, UNKNOWN, Clock, create, store
 
 
-def test_outcome_and_next_intent_share_a_commit(journal: Journal) -> None:
-    first = journal.begin(AttemptRequest(create(1), "r1"))
-    before = head_of(journal.storage).sequence
-
-    (begun,), (settled,) = journal.write_all([AttemptRequest(create(2), "r2")], [(first, DONE)])
-
-    assert (isinstance(begun, Entry), isinstance(settled, Entry)) == (True, True)
-    assert head_of(journal.storage).sequence == before + 2
-
-
 def test_intent_that_comes_while_an_outcome_is_recorded_shares_its_commit(journal: Journal, opener: Opener) -> None:
     first = journal.begin(AttemptRequest(create(1), "r1"))
     seen = list[State]()

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Reason, not_sent
-from escrowctl.journal.chain import ChainRecord, Head
+from escrowctl.journal.chain import ChainRecord, Head, Kind
 from escrowctl.journal.fields import Facts
 from escrowctl.journal.fold import TotalKey
 from escrowctl.journal.model import Entry, Selection, State
@@ -47,10 +47,12 @@ class Closing(NamedTuple):
     where: str | None = None
 
     @classmethod
-    def from_facts(cls, facts: str) -> "Closing":
-        """Return what the JSON facts of a closing record say."""
-        found = json.loads(facts)
-        return cls(found.get("successor", ""), found.get("where"))
+    def from_last(cls, record: ChainRecord | None) -> "Closing | None":
+        """Return what the last record of a journal says if it closes the journal; else None."""
+        if record is None or record.kind != Kind.CLOSING:
+            return None
+        facts = json.loads(record.facts)
+        return cls(facts.get("successor", ""), facts.get("where"))
 
     @property
     def facts(self) -> dict[str, str]:

@@ -42,8 +42,7 @@ class Archive(NamedTuple):
     @property
     def closing(self) -> Closing | None:
         """What its closing record says. None: it was open."""
-        last = self.records[-1] if self.records else None
-        return Closing.from_facts(last.facts) if last is not None and last.kind == Kind.CLOSING else None
+        return Closing.from_last(self.records[-1] if self.records else None)
 
     @property
     def record_count(self) -> int:

@@ -158,8 +158,7 @@ class MemoryTransaction:
 
     @property
     def closing(self) -> Closing | None:
-        last = self.content.records[-1] if self.content.records else None
-        return Closing.from_facts(last.facts) if last is not None and last.kind == Kind.CLOSING else None
+        return Closing.from_last(self.content.records[-1] if self.content.records else None)
 
     def contains(self, head: Head) -> bool:
         return head in (EMPTY_HEAD, *(record.head for record in self.content.records))

@@ -174,8 +174,7 @@ class TableTransaction:
     @translate_errors
     def closing(self) -> Closing | None:
         """See `storage.Reading`."""
-        last = self._tail.records[0] if self._tail.records else None
-        return Closing.from_facts(last.facts) if last is not None and last.kind == Kind.CLOSING else None
+        return Closing.from_last(self._tail.records[0] if self._tail.records else None)
 
     @translate_errors
     def append_journal_record(self, kind: str, facts: Mapping[str, str]) -> None:

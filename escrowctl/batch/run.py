@@ -154,11 +154,11 @@ class Run:
                 self._requests -= 1
                 self._request_ended.notify()
 
-    def note_exchange(self, exchange: Exchange, *, is_write: bool, sent_at: float) -> None:
+    def note_exchange(self, exchange: Exchange | None, *, is_write: bool, sent_at: float) -> None:
         """Adjust the pace to the result of a request that was sent at `sent_at`."""
-        answer, now = exchange.answer, self._runtime.monotonic()
-        if answer is None:
+        if exchange is None or (answer := exchange.answer) is None:
             return
+        now = self._runtime.monotonic()
         throttled, has_failed = is_throttled(exchange), answer.status >= _FIRST_SERVER_ERROR
         wait = find_retry_after(answer, now=self._runtime.now()) if throttled or has_failed else None
         with self._lock:

@@ -1,12 +1,13 @@
 """Carry out the rows of a batch, one at a time, as single commands would, but at the pace of the run."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 
 from escrowctl.batch.rows import RowContent, make_request
 from escrowctl.batch.run import RowResult, Run
 from escrowctl.client.connection import Connection
-from escrowctl.client.http import Evidence, Exchange, Request
+from escrowctl.client.http import Exchange, Request
 from escrowctl.client.reader import Reader
 from escrowctl.client.retry import Attempts, Retry, is_throttled
 from escrowctl.contract.money import Money
@@ -25,10 +26,11 @@ class Worker:
 
     def __init__(self, connection: Connection, run: Run, report_defect: Callable[[BaseException], None]) -> None:
         self._batch, self._service = run.shared.batch, run.shared.service
-        self._connection = _PacedConnection(connection, run)
+        self._connection = connection
         self._run = run
         self._runtime = run.shared.runtime.with_sleep(run.sleep)
         self._report_defect = report_defect
+        connection.admission = self._admit
         self.close = connection.close
 
     def send(self, row: RowContent) -> RowResult:
@@ -46,6 +48,15 @@ class Worker:
             failure = EscrowctlError(ErrorCode.DEFECT, f"internal error in escrowctl ({type(error).__name__}).")
             return RowResult(writer.entry or row.sent, failure)
 
+    @contextmanager
+    def _admit(self, request: Request) -> Iterator[None]:
+        """Wait until the run allows the request; after the block, tell the run its result."""
+        is_write = request.method != "GET"
+        with self._run.request(is_write=is_write):
+            sent_at = self._runtime.monotonic()
+            yield
+            self._run.note_exchange(self._connection.last, is_write=is_write, sent_at=sent_at)
+
     def _carry_out(self, row: RowContent, pipeline: Pipeline) -> WriteResult:
         if (earlier := row.sent) is not None:
             request = restore_request(earlier)
@@ -58,28 +69,6 @@ class Worker:
             # The operator has confirmed the batch: no row asks.
             return pipeline.run_on_record(make_row_request, lambda _id, _found: False, _expect_money(row.money))
         return pipeline.run(make_row_request())
-
-
-class _PacedConnection:
-    """A connection whose requests wait until the run allows them; see `client.connection.Exchanger`."""
-
-    def __init__(self, connection: Connection, run: Run) -> None:
-        self._connection = connection
-        self._run = run
-        self._monotonic = run.shared.runtime.monotonic
-        self.close = connection.close
-
-    @property
-    def last(self) -> Exchange | None:
-        return self._connection.last
-
-    def exchange(self, request: Request, *, evidence: Evidence, seconds: float, limit: int) -> Exchange:
-        is_write = request.method != "GET"
-        with self._run.request(is_write=is_write):
-            sent_at = self._monotonic()
-            exchange = self._connection.exchange(request, evidence=evidence, seconds=seconds, limit=limit)
-            self._run.note_exchange(exchange, is_write=is_write, sent_at=sent_at)
-        return exchange
 
 
 class _RowRetry(Retry):

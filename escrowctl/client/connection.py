@@ -9,9 +9,9 @@ import sys
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, nullcontext
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 # httpx imports its own command line if click is installed (+40 ms); None stops that import.
 sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type] # None is what stops an import
@@ -43,20 +43,6 @@ DrawWait = Callable[[str, float], None]
 """Called during a wait with a description of the wait and the seconds since the attempt began."""
 
 
-class Exchanger(Protocol):
-    """Sends the requests of a reader or a writer, as `Connection` does."""
-
-    @property
-    def last(self) -> Exchange | None:
-        """The result of the last request; None before the first."""
-
-    def exchange(self, request: Request, *, evidence: Evidence, seconds: float, limit: int) -> Exchange:
-        """See `Connection.exchange`."""
-
-    def close(self) -> None:
-        """Close the open network connections."""
-
-
 class Connection:
     """Sends one request at a time to one service. `exchange` returns a network error as a `Fault`."""
 
@@ -77,37 +63,40 @@ class Connection:
         """The URL of the proxy, as it may be shown."""
         self.last: Exchange | None = None
         """The result of the last request; None before the first."""
+        self.admission: Callable[[Request], AbstractContextManager[None]] = lambda _request: nullcontext()
+        """The block around each request, which may wait before it."""
 
     def exchange(self, request: Request, *, evidence: Evidence, seconds: float, limit: int) -> Exchange:
         """Send one request and return its result. Takes at most `seconds`; accepts a body of at most `limit` bytes.
 
         `evidence` is set before the first byte leaves, so that it is valid even if a signal ends this call.
         """
-        start = self._monotonic()
-        outgoing = httpx.Request(
-            request.method,
-            _parse_url(request.url),
-            headers=[("Authorization", f"Bearer {self._key}"), *request.headers],
-            content=request.body,
-            extensions={"evidence": evidence, "seconds": seconds},
-        )
-        answer, fault, detail = None, None, ""
-        try:
-            with closing(self._transport.handle_request(outgoing)) as response:
-                headers = tuple(response.headers.multi_items())
-                encoding = ", ".join(value for name, value in headers if name == "content-encoding")
-                body, defect = read_body(response.iter_raw(), limit=limit, encoding=encoding)
-            answer = Answer(response.status_code, headers, body, defect).without_key(self._key)
-        except (httpcore.NetworkError, httpcore.TimeoutException, h11.ProtocolError, httpcore.ProxyError) as error:
-            fault, detail = self._describe_error(error, sent=evidence.sent)
-        except NotAllowedError:
-            fault = Fault.LOCKS_LAPSED
-        peer, is_shared = self._transport.peer, self._transport.is_shared
-        exchange = Exchange(evidence.sent, answer, fault, star(detail, self._key), peer, self._proxy, is_shared)
-        self.last = exchange
-        if self._observe is not None:
-            self._observe(request, exchange, self._monotonic() - start)
-        return exchange
+        with self.admission(request):
+            start = self._monotonic()
+            outgoing = httpx.Request(
+                request.method,
+                _parse_url(request.url),
+                headers=[("Authorization", f"Bearer {self._key}"), *request.headers],
+                content=request.body,
+                extensions={"evidence": evidence, "seconds": seconds},
+            )
+            answer, fault, detail = None, None, ""
+            try:
+                with closing(self._transport.handle_request(outgoing)) as response:
+                    headers = tuple(response.headers.multi_items())
+                    encoding = ", ".join(value for name, value in headers if name == "content-encoding")
+                    body, defect = read_body(response.iter_raw(), limit=limit, encoding=encoding)
+                answer = Answer(response.status_code, headers, body, defect).without_key(self._key)
+            except (httpcore.NetworkError, httpcore.TimeoutException, h11.ProtocolError, httpcore.ProxyError) as error:
+                fault, detail = self._describe_error(error, sent=evidence.sent)
+            except NotAllowedError:
+                fault = Fault.LOCKS_LAPSED
+            peer, is_shared = self._transport.peer, self._transport.is_shared
+            exchange = Exchange(evidence.sent, answer, fault, star(detail, self._key), peer, self._proxy, is_shared)
+            self.last = exchange
+            if self._observe is not None:
+                self._observe(request, exchange, self._monotonic() - start)
+            return exchange
 
     def close(self) -> None:
         """Close the open network connections."""

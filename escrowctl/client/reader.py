@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from escrowctl.client.connection import Exchanger
+from escrowctl.client.connection import Connection
 from escrowctl.client.http import SUCCESS_STATUSES, Answer, Evidence, Request, make_headers
 from escrowctl.client.problem import (
     REFUSAL_CODES,
@@ -87,7 +87,7 @@ class Reader:
     """Reads from one service, over one connection. A signal may end a read at any time."""
 
     def __init__(
-        self, service: Service, connection: Exchanger, retry: Retry, runtime: Runtime, signals: Signals
+        self, service: Service, connection: Connection, retry: Retry, runtime: Runtime, signals: Signals
     ) -> None:
         self.service = service
         self.connection = connection

@@ -48,24 +48,24 @@ class Sandbox:
         self.claim.close()
 
 
-def open_sandbox(folder: Path, *, now: Callable[[], datetime]) -> Sandbox:
+def open_sandbox(folder: Path, *, now: Callable[[], datetime], alone: bool = False) -> Sandbox:
     """Open the sandbox in a folder. Create the folder (0700) and the store (0600) if they are missing.
 
-    `now` returns an aware datetime. Several processes may open it at once; only one creates the store. Raises
-    `ErrorCode.BUSY` while a server has the store, `ErrorCode.STATE_UNUSABLE` if folder or store cannot be used.
+    `now` returns an aware datetime. Several processes may open it at once, unless one opens it `alone`; only one
+    creates the store. Raises `ErrorCode.BUSY` while a server has the store, or with `alone` while any process has it;
+    `ErrorCode.STATE_UNUSABLE` if folder or store cannot be used.
     """
-    claim = claim_store(folder)
-    if (folder / f"{FILE_NAME}-wal").exists():
+    claim = claim_store(folder, exclusive=alone)
+    if not alone and (folder / f"{FILE_NAME}-wal").exists():
         # A killed server left its write-ahead log. Commands cannot share it: open once exclusively to remove it.
         claim.close()
-        open_sandbox_exclusively(folder, now=now).close()
+        open_sandbox(folder, now=now, alone=True).close()
         claim = claim_store(folder)
-    return _open_claimed(folder, claim, now=now)
-
-
-def open_sandbox_exclusively(folder: Path, *, now: Callable[[], datetime]) -> Sandbox:
-    """Open the sandbox for this process alone. Raises `ErrorCode.BUSY` (store in use) or `STATE_UNUSABLE`."""
-    return _open_claimed(folder, claim_store(folder, exclusive=True), now=now, alone=True)
+    try:
+        return Sandbox(open_store(folder, now=now, alone=alone), claim)
+    except BaseException:
+        claim.close()
+        raise
 
 
 def reset_sandbox(folder: Path, *, now: Callable[[], datetime], seed: int | None = None) -> None:
@@ -78,14 +78,6 @@ def reset_sandbox(folder: Path, *, now: Callable[[], datetime], seed: int | None
             (folder / f"{FILE_NAME}{ending}").unlink(missing_ok=True)
         with contextlib.closing(open_store(folder, now=now, alone=True)) as store, store.writing() as connection:
             connection.execute("UPDATE sandbox SET seed = ?", (seed,))
-
-
-def _open_claimed(folder: Path, claim: FileIO, *, now: Callable[[], datetime], alone: bool = False) -> Sandbox:
-    try:
-        return Sandbox(open_store(folder, now=now, alone=alone), claim)
-    except BaseException:
-        claim.close()
-        raise
 
 
 def _get_openapi_document(_call: Call) -> JsonObject:

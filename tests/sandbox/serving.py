@@ -19,7 +19,7 @@ from e2e.script import Program
 
 from escrowctl.loopback import HOST, LoopbackServer
 from escrowctl.sandbox.ownership import ServedSandbox, announce_server
-from escrowctl.sandbox.service import Sandbox, open_sandbox_exclusively
+from escrowctl.sandbox.service import Sandbox, open_sandbox
 
 SECONDS = 30
 BROKEN = Path(__file__).with_name("broken_server.py")
@@ -84,7 +84,7 @@ def serving_here(home: Path, **settings: str) -> Iterator[ServedSandbox]:
 
     `settings` are variants by name.
     """
-    sandbox = open_sandbox_exclusively(home / "state" / "sandbox", now=lambda: datetime.now(UTC))
+    sandbox = open_sandbox(home / "state" / "sandbox", now=lambda: datetime.now(UTC), alone=True)
     sandbox.rehearsal.change({f"variant.{name}": value for name, value in settings.items()})
     server = LoopbackServer(0)
     served = ServedSandbox(server.base_url, sandbox.key, sandbox.identity, os.getpid())

@@ -37,7 +37,7 @@ def serve(
     from escrowctl.loopback import LoopbackServer  # noqa: PLC0415 - help does not need it
     from escrowctl.ready_file import ready_file_written, refuse_unrelated_file  # noqa: PLC0415
     from escrowctl.sandbox.ownership import ServedSandbox, announce_server  # noqa: PLC0415
-    from escrowctl.sandbox.service import open_sandbox_exclusively  # noqa: PLC0415
+    from escrowctl.sandbox.service import open_sandbox  # noqa: PLC0415
     from escrowctl.sandbox.settings import read_settings  # noqa: PLC0415
 
     texts = read_settings(settings or [])
@@ -45,7 +45,7 @@ def serve(
         ready_file = ready_file.absolute()
         refuse_unrelated_file(ready_file)
     with session.signals.held(), contextlib.ExitStack() as cleanup:
-        sandbox = open_sandbox_exclusively(session.journals.sandbox_folder, now=session.runtime.now)
+        sandbox = open_sandbox(session.journals.sandbox_folder, now=session.runtime.now, alone=True)
         cleanup.callback(sandbox.close)
         sandbox.rehearsal.change(texts)
         server = LoopbackServer(port)

@@ -29,12 +29,10 @@ def parse_call(method: str, typed_path: str, *, api_prefix: str) -> Call:
     Raises EscrowctlError `BAD_VALUE` for an unsafe path or query, and for a query in a write.
     """
     path, mark, query = typed_path.partition("?")
-    if mark and (method not in READING_METHODS or not _SAFE_QUERY.fullmatch(query)):
-        raise bad_value(
-            f'the query "{query}" is empty or has characters that need percent-encoding.'
-            if method in READING_METHODS
-            else f'"{typed_path}" has a query, which a write cannot have: put the query values into --data.'
-        )
+    if mark and method not in READING_METHODS:
+        raise bad_value(f'"{typed_path}" has a query, which a write cannot have: put the query values into --data.')
+    if mark and not _SAFE_QUERY.fullmatch(query):
+        raise bad_value(f'the query "{query}" is empty or has characters that need percent-encoding.')
     advice = "write a path such as /transactions/tx_1"
     if not path.startswith("/"):
         raise bad_value(f'"{typed_path}" is not a path of this service: {advice}.')

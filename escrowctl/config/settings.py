@@ -186,13 +186,9 @@ class ServiceResolver:
         if self.config is not None and self.config.default_profile:
             name = self.config.default_profile
             return self.choose_profile(name, level=DEFAULT_PROFILE, source=f"default profile {name}")
-        has_key = any(name in environ for name in KEY_VARIABLES)
-        message = (
-            "an API key is set, but no base URL: set ESCROWCTL_BASE_URL to the URL of the key's service."
-            if has_key
-            else "nothing is configured: no profile, no API key, no base URL."
-        )
-        raise not_sent(ErrorCode.NOT_CONFIGURED, message)
+        nothing = "nothing is configured: no profile, no API key, no base URL."
+        only_key = "an API key is set, but no base URL: set ESCROWCTL_BASE_URL to the URL of the key's service."
+        raise not_sent(ErrorCode.NOT_CONFIGURED, only_key if environ.keys() & KEY_VARIABLES else nothing)
 
     def _choose_by_url(self, level: str, url: str, source: str, profile_name: str | None) -> ServiceChoice:
         profile = self._require_profile(profile_name) if profile_name is not None else None
@@ -278,19 +274,14 @@ class ServiceResolver:
         if found is None:
             url = choice.origin.base_url
             service_option = f"-p {choice.profile_name}" if choice.profile_name else f"--base-url {url}"
-            unused_variable = next((name for name in KEY_VARIABLES if self.environ.get(name)), None)
+            use_variable = f"in a CI job: set ESCROWCTL_BASE_URL={url} and ESCROWCTL_API_KEY"
+            if unused := next((name for name in KEY_VARIABLES if self.environ.get(name)), None):
+                use_variable = f"if the key in {unused} is for {choice.origin}: export ESCROWCTL_BASE_URL={url}"
             stored = self.credentials.find(choice.profile_name) if choice.profile_name else None
             elsewhere = f"; the stored key is for {stored.origin}" if stored else ""
-            raise not_sent(
-                ErrorCode.KEY_MISSING,
-                f"there is no API key for {choice.origin} (the base URL from {choice.source}){elsewhere}.",
-                hint=(
-                    command(f"auth login {service_option}", "to store a key", bare=True),
-                    f"if the key in {unused_variable} is for {choice.origin}: export ESCROWCTL_BASE_URL={url}"
-                    if unused_variable
-                    else f"in a CI job: set ESCROWCTL_BASE_URL={url} and ESCROWCTL_API_KEY",
-                ),
-            )
+            message = f"there is no API key for {choice.origin} (the base URL from {choice.source}){elsewhere}."
+            hint = (command(f"auth login {service_option}", "to store a key", bare=True), use_variable)
+            raise not_sent(ErrorCode.KEY_MISSING, message, hint=hint)
         refuse_key_in_url(choice.origin.base_url, found.key.reveal(), source=choice.source)
         return found
 

@@ -14,7 +14,7 @@ from escrowctl.batch.rows import RowKind
 from escrowctl.batch.table import Flaw
 from escrowctl.commands.batch.summary import rejects_hint
 from escrowctl.config.service import Service
-from escrowctl.errors import ErrorCode, bad_value, command, not_sent
+from escrowctl.errors import ErrorCode, Hints, bad_value, command, not_sent
 from escrowctl.files import NotRegularError, open_regular
 from escrowctl.journal.account import Account
 from escrowctl.output.plain import safe
@@ -79,10 +79,8 @@ def require_same_account(batch: Batch, service: Service) -> None:
     earlier = Account(*batch.account)
     if not account_of(service).is_same(earlier):
         drop = command(f"batch drop {batch.name}", "or, to send its file again with --skip-done")
-        raise not_sent(
-            ErrorCode.CONFLICT,
-            f"{batch.name} was not created with the current API key, which may belong to another account.",
-            hint=command(f"config set account {shlex.quote(earlier.name)}", f"if both keys belong to {earlier.name}")
-            if earlier.name is not None
-            else ("use the API key that it was created with", drop),
-        )
+        hint: Hints = ("use the API key that it was created with", drop)
+        if earlier.name is not None:
+            hint = command(f"config set account {shlex.quote(earlier.name)}", f"if both keys belong to {earlier.name}")
+        message = f"{batch.name} was not created with the current API key, which may belong to another account."
+        raise not_sent(ErrorCode.CONFLICT, message, hint=hint)

@@ -130,11 +130,9 @@ def _register_endpoint(session: Session, request: WriteRequest) -> "WriteResult"
         name = result.sent_entry.name
         path = secrets.path_of(name)
         value = "the signing secret" if secret else "a value in the reply that may be a secret"
-        message = (
-            f"{value} is stored in {path}; the service shows it only once."
-            if secrets.is_stored(name)
-            else f"escrowctl could not store {value} in {path}: copy it from the output, or ask the service's support."
-        )
+        message = f"escrowctl could not store {value} in {path}: copy it from the output, or ask the service's support."
+        if secrets.is_stored(name):
+            message = f"{value} is stored in {path}; the service shows it only once."
         # Important: the service shows a secret only once, so `-q` must not hide where it is.
         session.console.note("secret", message, important=True)
     return result

@@ -59,9 +59,8 @@ def write_results(journal: Journal, batch: Batch, path: Path) -> int:
             Path(draft).unlink(missing_ok=True)
         sync_folder(path.parent)
     except OSError as error:
-        raise EscrowctlError(
-            ErrorCode.OUTPUT_UNUSABLE, f"{path} could not be written: {error.strerror or error}."
-        ) from error
+        message = f"{path} could not be written: {error.strerror or error}."
+        raise EscrowctlError(ErrorCode.OUTPUT_UNUSABLE, message) from error
     return count - (path.suffix == ".csv")
 
 
@@ -96,7 +95,6 @@ def _format_result_lines(journal: Journal, batch: Batch, *, is_csv: bool) -> Ite
 class _RowResult(NamedTuple):
     """A row, its outcome and its journal `entry`. `detail` explains the outcome; None: no run reached the row."""
 
-    line: int
     content: RowContent
     outcome: Outcome
     detail: str | None
@@ -108,7 +106,7 @@ class _RowResult(NamedTuple):
         status = entry.settlement.http_status if entry else None
         return {
             "batch": batch_name,
-            "line": Number(str(self.line)),
+            "line": Number(str(self.content.line)),
             "outcome": self.outcome.value,
             "id": entry.record_id if entry else None,
             "entry": entry.name if entry else None,
@@ -133,11 +131,11 @@ def _read_rows(journal: Journal, batch: Batch) -> Iterator[_RowResult]:
             if is_planned_again(one):
                 continue
             content = decode_row(read_plan_text(one), one.row)
-            rows[one.row] = _RowResult(one.row, content, Outcome.NOT_SENT, content.held)
+            rows[one.row] = _RowResult(content, Outcome.NOT_SENT, content.held)
         for entry in entries:
-            line = entry.intent.line or 0
+            content = content_of(entry)
             detail = "; but ".join(filter(None, (entry.settlement.detail, entry.settlement.remark)))
-            rows[line] = _RowResult(line, content_of(entry), outcome_of(entry), detail, entry)
+            rows[content.line] = _RowResult(content, outcome_of(entry), detail, entry)
         # After a full page there may be more rows, and these come before the rest of the other page.
         ends = [planned[-1].row] if len(planned) == _PAGE_SIZE else []
         ends += [entries[-1].intent.line or 0] if len(entries) == _PAGE_SIZE else []

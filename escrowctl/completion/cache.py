@@ -48,25 +48,23 @@ class CompletionCache:
         """Add ids of a kind (`transaction`, `user`) as the newest. `found` maps id to status (None: unknown)."""
         released = service.released if kind == "transaction" else ()
         lines = [one and one + _RELEASED * (str(status).casefold() in released) for one, status in found.items()]
-        self._add(self._find_scope(service.profile), kind, lines)
+        self._add(service.profile, kind, lines)
 
     def add_events(self, names: Iterable[str], profile: str | None) -> None:
         """Add names of received events as the newest. `profile` is the profile of the sending service, or None."""
-        self._add(self._find_scope(profile), "event", names)
+        self._add(profile, "event", names)
 
     def add_journal_names(self, kind: str, names: Iterable[str | None]) -> None:
         """Add names of journal entries (`kind` is `entry`) or of batches (`batch`) as the newest."""
-        self._add(_SANDBOX_SCOPE if self._sandbox else _DEFAULT_SCOPE, kind, names)
+        self._add(None, kind, names)
 
     def set_profiles(self, names: Iterable[str], default: str | None) -> None:
         """Replace the stored names of the profiles, and the name of the default profile."""
         self._update_file("profile", lambda _known: sorted(names))
         self._update_file("default", lambda _known: [] if default is None else [default])
 
-    def _find_scope(self, profile: str | None) -> str:
-        return _SANDBOX_SCOPE if self._sandbox else profile or _DEFAULT_SCOPE
-
-    def _add(self, scope: str, kind: str, names: Iterable[str | None]) -> None:
+    def _add(self, profile: str | None, kind: str, names: Iterable[str | None]) -> None:
+        scope = _SANDBOX_SCOPE if self._sandbox else profile or _DEFAULT_SCOPE
         self._update_file(f"{scope}/{kind}", lambda known: [*filter(None, names), *known])
 
     def _update_file(self, name: str, choose: Callable[[list[str]], list[str]]) -> None:

@@ -1,7 +1,5 @@
 """Checks of the journal: its records, its writes with an unknown outcome, and the locks of its folder."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -55,7 +53,7 @@ def check_journal(journal: Journal, monotonic: Callable[[], float]) -> Iterator[
     yield Finding("unknown", Verdict.WARNING, count, (command("journal list --unknown", bare=True),))
 
 
-def check_database(place: PostgresPlace, now: Clock) -> Finding:
+def check_database(place: "PostgresPlace", now: Clock) -> Finding:
     """Check the database of a shared journal. Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE`."""
     health = place.examine(now)
     verdict = Verdict.FAILED if not health.may_add else Verdict.WARNING if health.concerns else Verdict.OK

@@ -78,21 +78,12 @@ class _RowRetry(Retry):
         super().__init__(runtime, Signals(), lambda _: None)
         self._run = run
 
-    def make_attempts(self, seconds: float) -> Attempts:
-        return _RowAttempts(self._run, self, self._runtime.monotonic, seconds)
-
-
-class _RowAttempts(Attempts):
-    def __init__(self, run: Run, retry: Retry, monotonic: Callable[[], float], seconds: float) -> None:
-        super().__init__(retry, monotonic, seconds)
-        self._run = run
-
-    def wait_if_repeatable(self, exchange: Exchange, *, allowed: bool) -> bool:
-        if allowed and is_throttled(exchange):
-            self.count -= 1
+    def wait_before_retry(self, attempts: Attempts, exchange: Exchange) -> bool:
+        if is_throttled(exchange):
+            attempts.count -= 1
             may_go_again = not self._run.pace.must_give_up
         else:
-            may_go_again = super().wait_if_repeatable(exchange, allowed=allowed)
+            may_go_again = super().wait_before_retry(attempts, exchange)
         if may_go_again:
             self._run.wait_for_turn()
         return may_go_again

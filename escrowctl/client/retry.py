@@ -48,19 +48,21 @@ class Retry:
         """Return the attempts of one request. No retry begins once the attempts have taken `seconds` together."""
         return Attempts(self, self._runtime.monotonic, seconds)
 
-    def wait_before_retry(self, attempt: int, exchange: Exchange) -> bool:
-        """Wait before a retry and return True. Return False if the budget is empty, or Retry-After is too long.
+    def wait_before_retry(self, attempts: "Attempts", exchange: Exchange) -> bool:
+        """Wait before a retry and return True. Return False if a limit is reached, or Retry-After is too long.
 
-        `attempt` is the number of attempts so far. Raises `Stopped` if a signal ends the wait.
+        The limits are for the `attempts` so far, and the budget. Raises `Stopped` if a signal ends the wait.
         """
+        attempts.left -= self._runtime.monotonic() - attempts.started_at
         asked = find_retry_after(exchange.answer, now=self._runtime.now())
-        if (asked or 0.0) > MAX_RETRY_AFTER_SECONDS or self._tokens < 1:
+        is_over = attempts.count >= MAX_ATTEMPTS or attempts.left <= 0 or self._tokens < 1
+        if is_over or (asked or 0.0) > MAX_RETRY_AFTER_SECONDS:
             return False
         self._tokens -= 1
-        longest = min(_MAX_BACKOFF_SECONDS, 2.0**attempt * _MIN_BACKOFF_SECONDS)
+        longest = min(_MAX_BACKOFF_SECONDS, 2.0**attempts.count * _MIN_BACKOFF_SECONDS)
         backoff = _MIN_BACKOFF_SECONDS + self._runtime.random_fraction() * (longest - _MIN_BACKOFF_SECONDS)
         seconds = max(asked or 0.0, backoff)
-        reported, next_attempt = max(seconds, _MIN_REPORTED_SECONDS), attempt + 1
+        reported, next_attempt = max(seconds, _MIN_REPORTED_SECONDS), attempts.count + 1
         answer = exchange.answer
         reason = f"the service replied {answer.status}" if answer else (exchange.fault or Fault.BROKEN_OFF).value
         self.report(f"{reason}; retrying in {reported:.0f} s, attempt {next_attempt} of {MAX_ATTEMPTS}")
@@ -74,28 +76,27 @@ class Retry:
 
 
 class Attempts:
-    """The attempts to send one request: their number (`count`), and a limit for their total seconds."""
+    """The attempts to send one request: their `count`, the seconds `left` for them, and when the last one started."""
 
     def __init__(self, retry: Retry, monotonic: Callable[[], float], seconds: float) -> None:
         self._retry = retry
         self._monotonic = monotonic
-        self._left = seconds
+        self.left = seconds
         self.count = 0
-        self._start = 0.0
+        self.started_at = 0.0
 
     def start(self) -> None:
         """Count an attempt that begins now."""
         self.count += 1
-        self._start = self._monotonic()
+        self.started_at = self._monotonic()
 
     def wait_if_repeatable(self, exchange: Exchange, *, allowed: bool) -> bool:
         """Return whether to retry; if so, first wait. `allowed`: the result (`exchange`) permits a retry."""
-        self._left -= self._monotonic() - self._start
-        if not allowed:
-            if exchange.answer is not None and exchange.answer.status < _SERVER_ERROR:
-                self._retry.note_success()
-            return False
-        return self.count < MAX_ATTEMPTS and self._left > 0 and self._retry.wait_before_retry(self.count, exchange)
+        if allowed:
+            return self._retry.wait_before_retry(self, exchange)
+        if exchange.answer is not None and exchange.answer.status < _SERVER_ERROR:
+            self._retry.note_success()
+        return False
 
 
 def describe_attempts(count: int) -> str:

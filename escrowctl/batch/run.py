@@ -17,7 +17,8 @@ from escrowctl.batch.pace import Pace
 from escrowctl.batch.plan import outcome_of
 from escrowctl.batch.progress import Progress
 from escrowctl.batch.rows import RowContent
-from escrowctl.client.http import Exchange
+from escrowctl.client.connection import Connection
+from escrowctl.client.http import Exchange, Request
 from escrowctl.client.retry import MAX_RETRY_AFTER_SECONDS, find_retry_after, is_throttled
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Reason, Stopped, not_sent
 from escrowctl.journal.model import Entry, State
@@ -136,25 +137,28 @@ class Run:
             self._runtime.sleep(min(left, _MAX_WAIT))
 
     @contextlib.contextmanager
-    def request(self, *, is_write: bool) -> Iterator[None]:
-        """Wait until a request may be sent, and count it as in progress during the block.
+    def admit(self, connection: Connection, request: Request) -> Iterator[None]:
+        """Wait until a request may be sent. In the block it counts as in progress; then the pace follows its result.
 
         After a pause, it waits for its turn again: not all that waited are sent at once. Raises `Stopped` if it is a
         write and the run is ending.
         """
+        is_write = request.method != "GET"
         while not self._try_to_start_request(is_write=is_write):
             if self.pace.pause(self._runtime.monotonic()):
                 # Only a write is given up if the run ends meanwhile.
                 with contextlib.suppress(Stopped):
                     self.wait_for_turn()
+        sent_at = self._runtime.monotonic()
         try:
             yield
+            self._note_exchange(connection.last, is_write=is_write, sent_at=sent_at)
         finally:
             with self._lock:
                 self._requests -= 1
                 self._request_ended.notify()
 
-    def note_exchange(self, exchange: Exchange | None, *, is_write: bool, sent_at: float) -> None:
+    def _note_exchange(self, exchange: Exchange | None, *, is_write: bool, sent_at: float) -> None:
         """Adjust the pace to the result of a request that was sent at `sent_at`."""
         if exchange is None or (answer := exchange.answer) is None:
             return

@@ -1,13 +1,12 @@
 """Carry out the rows of a batch, one at a time, as single commands would, but at the pace of the run."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 
 from escrowctl.batch.rows import RowContent, make_request
 from escrowctl.batch.run import RowResult, Run
 from escrowctl.client.connection import Connection
-from escrowctl.client.http import Exchange, Request
+from escrowctl.client.http import Exchange
 from escrowctl.client.reader import Reader
 from escrowctl.client.retry import Attempts, Retry, is_throttled
 from escrowctl.contract.money import Money
@@ -30,7 +29,7 @@ class Worker:
         self._run = run
         self._runtime = run.shared.runtime.with_sleep(run.sleep)
         self._report_defect = report_defect
-        connection.admission = self._admit
+        connection.admission = partial(run.admit, connection)
         self.close = connection.close
 
     def send(self, row: RowContent) -> RowResult:
@@ -47,15 +46,6 @@ class Worker:
             self._report_defect(error)
             failure = EscrowctlError(ErrorCode.DEFECT, f"internal error in escrowctl ({type(error).__name__}).")
             return RowResult(writer.entry or row.sent, failure)
-
-    @contextmanager
-    def _admit(self, request: Request) -> Iterator[None]:
-        """Wait until the run allows the request; after the block, tell the run its result."""
-        is_write = request.method != "GET"
-        with self._run.request(is_write=is_write):
-            sent_at = self._runtime.monotonic()
-            yield
-            self._run.note_exchange(self._connection.last, is_write=is_write, sent_at=sent_at)
 
     def _carry_out(self, row: RowContent, pipeline: Pipeline) -> WriteResult:
         if (earlier := row.sent) is not None:

@@ -161,11 +161,8 @@ def _read_fault(typed: str, value: str) -> Fault:
     kind, share, unit = FaultKind(found["kind"]), int(found["share"]) if found["share"] else None, found["unit"]
     seconds = int(found["time"]) * _SECONDS_PER_UNIT[found["time_unit"]] if found["time"] else 1.0
     may_have_time = kind is FaultKind.LATENCY or (kind is FaultKind.THROTTLED and found["time_unit"] != "ms")
-    if (
-        (found["time"] and not may_have_time)
-        or (kind is FaultKind.LATENCY and not found["time"])
-        or not 0 < seconds <= MAX_FAULT_SECONDS
-    ):
+    has_wrong_time = not may_have_time if found["time"] else kind is FaultKind.LATENCY
+    if has_wrong_time or not 0 < seconds <= MAX_FAULT_SECONDS:
         raise bad_value(f'"{typed}": only latency (always) and 429 (in s or m) have a time, and it is at most 10m.')
     if share == 0 or (unit == "%" and share is not None and share > 100):
         raise bad_value(f'"{typed}" is out of range: a count is 1x to 9999x, a chance 1% to 100%.')

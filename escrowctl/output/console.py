@@ -202,9 +202,8 @@ class Console:
             self._erase_drawn_text()
 
     def trace(self, message: str) -> None:
-        """Write a line about a request or reply, under `-v` and `--debug`."""
-        if self._options.verbose or self._options.debug:
-            self._write_note("trace", message, "", ())
+        """Write a line about a request or reply."""
+        self._write_note("trace", message, "", ())
 
     def error(self, error: EscrowctlError) -> None:
         """Write an error and its hints."""

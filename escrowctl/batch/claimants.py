@@ -224,14 +224,10 @@ def require_idle(journal: Journal, batch: Batch) -> None:
     """Raise `ErrorCode.BUSY` if a process works on a batch now."""
     if list_claimants(journal, batch):
         lease = "; one that was killed counts for up to 30 s more" if journal.place.is_shared else ""
-        raise not_sent(
-            ErrorCode.BUSY,
-            f"another process is working on {batch.name} now{lease}.",
-            hint=(
-                command(f"batch work {batch.name}", "to send its rows from here too"),
-                command(f"batch show {batch.name}", "to see its progress"),
-            ),
-        )
+        message = f"another process is working on {batch.name} now{lease}."
+        work = command(f"batch work {batch.name}", "to send its rows from here too")
+        show = command(f"batch show {batch.name}", "to see its progress")
+        raise not_sent(ErrorCode.BUSY, message, hint=(work, show))
 
 
 def change_batch(journal: Journal, before: Batch, after: Batch) -> None:

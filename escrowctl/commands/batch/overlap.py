@@ -111,14 +111,10 @@ def _refuse_conflicting_rows(checked: CheckedFile, overlaps: Overlaps) -> None:
         )
     if overlaps.planned:
         name, lines = overlaps.planned[0][1].name, _describe_lines(overlaps.planned)
-        raise not_sent(
-            ErrorCode.CONFLICT,
-            f"batch {name} may still send {lines} of this file (same {key}).",
-            hint=(
-                command(f"batch resume {name}", f"to send the unsent rows of {name}"),
-                command(f"batch drop {name}", "or, to drop them before you send this file"),
-            ),
-        )
+        message = f"batch {name} may still send {lines} of this file (same {key})."
+        resume = command(f"batch resume {name}", f"to send the unsent rows of {name}")
+        drop = command(f"batch drop {name}", "or, to drop them before you send this file")
+        raise not_sent(ErrorCode.CONFLICT, message, hint=(resume, drop))
 
 
 def _describe_lines(rows: Sequence[tuple[int, object]]) -> str:

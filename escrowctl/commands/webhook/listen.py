@@ -165,15 +165,10 @@ class _ListenRun:
         self._session.console.note("stopped", f"{counts['received']} received and stored{message}", label="stopped")
         if left := counts["waiting"] + counts["given up"]:
             events = "1 event" if left == 1 else f"{left} events"
-            raise EscrowctlError(
-                ErrorCode.NOT_FORWARDED,
-                f"{target} has not accepted {events}.",
-                hint=(
-                    command(f"webhook replay --failed --forward-to {shlex.quote(str(target))}", "to send them now"),
-                    Hint("webhook listen with the same --forward-to sends the waiting events first"),
-                ),
-                facts={"left": left},
-            )
+            message = f"{target} has not accepted {events}."
+            send = command(f"webhook replay --failed --forward-to {shlex.quote(str(target))}", "to send them now")
+            wait = Hint("webhook listen with the same --forward-to sends the waiting events first")
+            raise EscrowctlError(ErrorCode.NOT_FORWARDED, message, hint=(send, wait), facts={"left": left})
         return code.exit_code
 
     def _show_arrival(self, arrival: Arrival) -> None:

@@ -23,8 +23,11 @@ if TYPE_CHECKING:
 class Journals:
     """Opens the journal of this run: the sandbox's if `sandbox`, else a shared one or this user's on this machine."""
 
-    def __init__(self, runtime: Runtime, folders: Folders, resolver: ServiceResolver, *, sandbox: bool) -> None:
+    def __init__(
+        self, runtime: Runtime, folders: Folders, resolver: ServiceResolver, console: Console, *, sandbox: bool
+    ) -> None:
         self._runtime = runtime
+        self._console = console
         self._folders = folders
         self._resolver = resolver
         self._sandbox = sandbox
@@ -58,7 +61,7 @@ class Journals:
         from escrowctl.journal.opening import find_shared_place
 
         url, write_timeout = found
-        return find_shared_place(url, self.folder, self._runtime.operator, write_timeout)
+        return find_shared_place(url, self.folder, self._runtime.operator, write_timeout, self._console.draw_wait)
 
     @property
     def sandbox_folder(self) -> Path:
@@ -76,7 +79,7 @@ class Journals:
         pins = self._required_ids if check_required_ids else ()
         return open_journal(self.place, now=self._runtime.now, read_only=reading, pins=pins)
 
-    def guard_live_writes(self, service: Service, console: Console) -> None:
+    def guard_live_writes(self, service: Service) -> None:
         """Check the journal before live writes. Warn if other machines may not see the journal's locks.
 
         Raises EscrowctlError `JOURNAL_UNUSABLE` if a CI job's journal has no create or release at the service, if a
@@ -88,7 +91,7 @@ class Journals:
         self.require_imported(service)
         self.require_shared(service)
         if (reason := self.place.warn_of_locks()) is not None:
-            console.warn("unshared_locks", f"the journal's folder {reason}")
+            self._console.warn("unshared_locks", f"the journal's folder {reason}")
 
     def require_history(self, service: Service) -> None:
         """Raise `JOURNAL_UNUSABLE` if a CI job's journal has no create or release at this live service.

@@ -215,7 +215,7 @@ class Session:
         """Sends this run's writes and records them in the journal. The first access opens the journal."""
         from escrowctl.writes.writer import Writer
 
-        self.journals.guard_live_writes(self.service, self.console)
+        self.journals.guard_live_writes(self.service)
         return Writer(self.reader, self.journal, report_defect=self.defects.append)
 
     @cached_property
@@ -232,7 +232,7 @@ class Session:
         """Opens journals, and checks that live writes may use one."""
         from escrowctl.journals import Journals
 
-        return Journals(self.runtime, self.folders, self.resolver, sandbox=self.options.sandbox)
+        return Journals(self.runtime, self.folders, self.resolver, self.console, sandbox=self.options.sandbox)
 
     @cached_property
     def journal(self) -> "Journal":

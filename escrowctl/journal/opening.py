@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,10 +23,13 @@ def find_place(folder: Path) -> JournalPlace:
     return SqlitePlace(folder)
 
 
-def find_shared_place(url: JournalUrl, folder: Path, operator: str, attempt_seconds: float) -> PostgresPlace:
+def find_shared_place(
+    url: JournalUrl, folder: Path, operator: str, attempt_seconds: float, draw_wait: Callable[[str, float], None]
+) -> PostgresPlace:
     """Return the place of a journal in a database. `folder` has what stays on this machine.
 
-    `operator` uses the journal, and an attempt of a write takes at most `attempt_seconds`.
+    `operator` uses the journal, and an attempt of a write takes at most `attempt_seconds`. `draw_wait` is called during
+    a wait for the database, with a description and the seconds so far.
 
     Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE` if the driver is not installed.
     """
@@ -35,7 +38,7 @@ def find_shared_place(url: JournalUrl, folder: Path, operator: str, attempt_seco
     except ImportError as error:
         message = f"the journal {url} cannot be used: psycopg, the driver for PostgreSQL, is not installed."
         raise not_sent(ErrorCode.JOURNAL_UNUSABLE, message, reason=Reason.NO_DRIVER) from error
-    return PostgresPlace(url, folder, operator, attempt_seconds)
+    return PostgresPlace(url, folder, operator, attempt_seconds, draw_wait)
 
 
 def open_journal(

@@ -1,6 +1,7 @@
 """A journal in a database, as operators and jobs on several machines use it."""
 
 import socket
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,6 +43,24 @@ def test_create_needs_few_round_trips(shared: StartShared, monkeypatch: pytest.M
     assert alone(*CREATE, "--reference", "A-2").code == 0
 
     assert len(trips) <= 12, trips
+
+
+def test_wait_for_the_database_is_drawn(
+    shared: StartShared, postgres: "Server", url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from escrowctl.output.console import Console
+
+    drawn, name = set[str](), url.rpartition("=")[2]
+    _, (run,) = shared("one")
+    monkeypatch.setattr(Console, "draw_wait", lambda _, text, _seconds: drawn.add(text))
+    with psycopg.connect(postgres.url) as database:
+        database.execute(f"LOCK TABLE {name}.records".encode())
+        end = threading.Timer(0.5, database.rollback)
+        end.start()
+        assert run(*CREATE, "--reference", "A-1").code == 0
+        end.join()
+
+    assert any("the journal" in text for text in drawn)
 
 
 def note_outermost(trips: list[str], name: str, method: Callable[..., object]) -> Callable[..., object]:

@@ -139,7 +139,7 @@ class ClockedStorage(PostgresStorage):
 
     def _begin(self, script: str, keys: Collection[int] = ()) -> TableTransaction:
         transaction = super()._begin(script, keys)
-        transaction.now = cache(self.clocks[self._url])  # in place of the database's
+        transaction.now = cache(self.clocks[self._db.url])  # in place of the database's
         return transaction
 
 

@@ -34,6 +34,9 @@ def test_begin_is_taken_back_if_no_standby_confirms_it_in_time(
     database.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
     database.execute("ALTER SYSTEM SET client_min_messages = 'error'")
     database.execute("SELECT pg_reload_conf()")
+    while database.execute("SHOW synchronous_standby_names").fetchone() != ("nobody",):
+        pass
+    database.execute("CHECKPOINT")  # the checkpointer tells the others that commits wait
     try:
         with pytest.raises(EscrowctlError) as failed:
             journal.begin(AttemptRequest(create(2), "r2"))

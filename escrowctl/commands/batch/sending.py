@@ -135,7 +135,7 @@ def resume(
     """
     session = session_of(context)
     options = SendOptions(yes, expect_count, parse_totals(session, expect_total), dry_run, concurrency, rps, results)
-    session.journals.guard_live_writes(session.service, session.console)
+    session.journals.guard_live_writes(session.service)
     _resume(session, find_batch(session.journal, name), options)
 
 
@@ -154,7 +154,7 @@ def work(
       escrowctl batch work b41 --yes --concurrency 16
     """
     session = session_of(context)
-    session.journals.guard_live_writes(session.service, session.console)
+    session.journals.guard_live_writes(session.service)
     batch = find_batch(session.journal, name)
     require_running(session.journal, batch)
     caps = smaller_caps(session.service.caps, dict(read_state(session.journal, batch.name).caps))
@@ -179,7 +179,7 @@ def _start_or_resume(session: Session, kind: RowKind, file: str, options: SendOp
     """Create a batch from a file and send it. If the file already has a batch, resume that batch."""
     if file == "-" and not (options.yes or options.dry_run):
         raise confirmation_needed("the rows come from standard input, so escrowctl cannot ask for confirmation")
-    session.journals.guard_live_writes(session.service, session.console)
+    session.journals.guard_live_writes(session.service)
     with checked_file(session, kind, file) as checked:
         if options.run_key is not None and not checked.has_keys:
             raise bad_value(f'--run-key "{options.run_key}" needs a reference in each row, but a row has none.')

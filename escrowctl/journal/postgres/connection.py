@@ -11,7 +11,7 @@ import functools
 import logging
 import threading
 import time
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any, TypeVar, cast
 
 import psycopg
@@ -22,6 +22,7 @@ from escrowctl.journal.fields import DECODING_ERRORS
 from escrowctl.journal.storage import damaged, unusable
 from escrowctl.journal_url import JournalUrl
 
+DrawWait = Callable[[str, float], None]
 _T = TypeVar("_T")
 
 _CONNECT_SECONDS = 10
@@ -44,6 +45,8 @@ class LimitedConnection(psycopg.Connection[Any]):
     """
 
     answer_seconds = _READING_SECONDS
+    draw_wait: Callable[[float], None] = staticmethod(lambda _seconds: None)
+    """Called several times a second during a wait, with the seconds so far."""
 
     @contextlib.contextmanager
     def limited(self, seconds: float = 0) -> Iterator[None]:
@@ -59,11 +62,14 @@ class LimitedConnection(psycopg.Connection[Any]):
         return super().wait(self._limit(gen), *args, **options)
 
     def _limit(self, gen: Generator[Any, Any, _T]) -> Generator[Any, Any, _T]:
-        end, is_cancelled = time.monotonic() + self.answer_seconds, False
+        began = time.monotonic()
+        end, is_cancelled = began + self.answer_seconds, False
         try:
             wanted = next(gen)
             while True:
                 ready = yield wanted
+                if not ready:
+                    self.draw_wait(time.monotonic() - began)
                 if ready & Ready.R and not is_cancelled:
                     end = time.monotonic() + self.answer_seconds
                 elif time.monotonic() > end:
@@ -81,13 +87,16 @@ class LimitedConnection(psycopg.Connection[Any]):
 class PostgresConnection:
     """A connection of the thread that opened it, or `any_thread`; see `tables.database.Database`.
 
+    For `draw_wait`, see `opening.find_shared_place`. The connection of `any_thread` may not draw.
     Raises `ErrorCode.JOURNAL_UNUSABLE` if it cannot connect, and later psycopg's errors.
     """
 
     json_text = "({column}::json ->> '{name}')"
     row_locks = " FOR UPDATE SKIP LOCKED"
 
-    def __init__(self, url: JournalUrl, *, any_thread: bool = False) -> None:
+    def __init__(self, url: JournalUrl, *, any_thread: bool = False, draw_wait: DrawWait | None = None) -> None:
+        self.url = url
+        self._draw_wait = draw_wait
         self.location = str(url)
         self._schema = url.name
         self._thread = None if any_thread else threading.get_ident()
@@ -105,6 +114,8 @@ class PostgresConnection:
                 client_encoding="utf8",
             )
         self._connection.add_notice_handler(self._note)
+        if draw_wait is not None:
+            self._connection.draw_wait = functools.partial(draw_wait, "waiting for the journal's database")
         self.limited = self._connection.limited
         """See `LimitedConnection`."""
         self._pipeline: psycopg.Pipeline | None = None
@@ -160,6 +171,10 @@ class PostgresConnection:
                 found.append(cursor.fetchall())
             if not cursor.nextset():
                 return found
+
+    def connect_again(self) -> PostgresConnection:
+        """Return another connection to the same database, for this thread."""
+        return PostgresConnection(self.url, draw_wait=self._draw_wait)
 
     @property
     def is_lost(self) -> bool:

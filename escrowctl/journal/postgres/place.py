@@ -16,7 +16,7 @@ from psycopg import sql
 from escrowctl.errors import ErrorCode, Reason, not_sent
 from escrowctl.files import make_private_folder, read_regular
 from escrowctl.journal.chain import ChainRecord
-from escrowctl.journal.postgres.connection import LimitedConnection, PostgresConnection, translating_errors
+from escrowctl.journal.postgres.connection import DrawWait, LimitedConnection, PostgresConnection, translating_errors
 from escrowctl.journal.postgres.health import Health, examine
 from escrowctl.journal.postgres.leases import Leases
 from escrowctl.journal.postgres.storage import PostgresStorage
@@ -44,16 +44,25 @@ class Step(NamedTuple):
 class PostgresPlace:
     """The database and the name of a journal; see `storage.JournalPlace`. `create` alone creates the tables.
 
-    `operator` uses the journal, and an attempt of a write takes at most `attempt_seconds`.
+    `operator` uses the journal, and an attempt of a write takes at most `attempt_seconds`. For `draw_wait`, see
+    `opening.find_shared_place`.
     """
 
     is_shared = True
 
-    def __init__(self, url: JournalUrl, folder: Path, operator: str = "", attempt_seconds: float = 60) -> None:
+    def __init__(
+        self,
+        url: JournalUrl,
+        folder: Path,
+        operator: str = "",
+        attempt_seconds: float = 60,
+        draw_wait: DrawWait = lambda _text, _seconds: None,
+    ) -> None:
         self.url = url
         self.folder = folder
         self._operator = operator
         self._attempt_seconds = attempt_seconds
+        self._draw_wait = draw_wait
         # Another database may have a journal of the same name.
         self._id_path = folder / "shared" / f"{url.name}-{hashlib.sha256(url.url.encode()).hexdigest()[:16]}.id"
         self._database: PostgresConnection | None = None
@@ -103,7 +112,7 @@ class PostgresPlace:
             make_private_folder(self._id_path.parent)
             keep_file(self._id_path, self.find_id() or "")
         database, self._database = self._connect(), None
-        return PostgresStorage(self.url, lambda: leases.sender, database), leases
+        return PostgresStorage(database, lambda: leases.sender), leases
 
     def warn_of_locks(self) -> str | None:
         """See `storage.JournalPlace`: all who use the database see its locks."""
@@ -159,7 +168,8 @@ class PostgresPlace:
 
     def with_name(self, name: str) -> PostgresPlace:
         """Return the place of another journal in the same database. Raises ValueError; see `parse_journal_url`."""
-        return PostgresPlace(self.url.with_name(name), self.folder, self._operator, self._attempt_seconds)
+        url = self.url.with_name(name)
+        return PostgresPlace(url, self.folder, self._operator, self._attempt_seconds, self._draw_wait)
 
     def _ask(self, query: str) -> tuple[Any, ...]:
         """Return the row of a query, by the user who writes. Raises `ErrorCode.JOURNAL_UNUSABLE`."""
@@ -170,7 +180,7 @@ class PostgresPlace:
     def _connect(self) -> PostgresConnection:
         """Return the connection that the storage will have."""
         if self._database is None or self._database.is_lost:
-            self._database = PostgresConnection(self.url)
+            self._database = PostgresConnection(self.url, draw_wait=self._draw_wait)
         return self._database
 
 

@@ -23,7 +23,6 @@ from escrowctl.journal.tables.database import translate_errors
 from escrowctl.journal.tables.reading import SELECT_RECORDS, SELECT_TAIL, read_records, read_tail, record_of, tail_of
 from escrowctl.journal.tables.storage import TableStorage
 from escrowctl.journal.tables.transaction import MAX_CACHED, SELECT_KEYS, TableTransaction
-from escrowctl.journal_url import JournalUrl
 
 if TYPE_CHECKING:
     from escrowctl.journal.chain import Head
@@ -64,12 +63,9 @@ _LOOK_SECONDS, _LOOK_WAIT_SECONDS, _CHECK_SECONDS = 30, 0.5, 3600
 class PostgresStorage(TableStorage):
     """One open journal; see `storage.Storage`. `find_sender` returns the id of this process's lease, or None."""
 
-    def __init__(
-        self, url: JournalUrl, find_sender: Callable[[], str | None], database: PostgresConnection | None = None
-    ) -> None:
-        self._url = url
+    def __init__(self, database: PostgresConnection, find_sender: Callable[[], str | None]) -> None:
         self._find_sender = find_sender
-        self._db: PostgresConnection = database or PostgresConnection(url)
+        self._db: PostgresConnection = database
         super().__init__(self._db)
 
     @contextlib.contextmanager
@@ -116,7 +112,7 @@ class PostgresStorage(TableStorage):
     @contextlib.contextmanager
     def reopen(self) -> Iterator[PostgresStorage]:
         """See `storage.Storage`."""
-        with contextlib.closing(type(self)(self._url, self._find_sender)) as storage:
+        with contextlib.closing(type(self)(self._db.connect_again(), self._find_sender)) as storage:
             yield storage
 
     @contextlib.contextmanager
@@ -152,7 +148,7 @@ class PostgresStorage(TableStorage):
 
     def _connect_again(self) -> None:
         if self._db.is_lost:
-            self._db = PostgresConnection(self._url)
+            self._db = self._db.connect_again()
 
     @contextlib.contextmanager
     def _committing(self, transaction: TableTransaction) -> Iterator[None]:
@@ -196,7 +192,7 @@ class PostgresStorage(TableStorage):
         end = time.monotonic() + _LOOK_SECONDS
         while time.monotonic() < end:
             with contextlib.suppress(psycopg.Error, EscrowctlError):
-                self._db = PostgresConnection(self._url)
+                self._db = self._db.connect_again()
                 self._db.execute_script(_BEGIN)
                 found = read_records(self._db, after=head.sequence - 1, limit=1)
                 self._db.execute("ROLLBACK")

@@ -78,7 +78,7 @@ def note_outermost(trips: list[str], name: str, method: Callable[..., object]) -
 
 
 def test_journal_is_set_up_once_and_by_init_alone(
-    service_and_run: ServiceAndRun, machine: Callable[..., Machine], tmp_path: Path
+    service_and_run: ServiceAndRun, machine: Callable[..., Machine], tmp_path: Path, postgres: "Server", url: str
 ) -> None:
     server, _ = service_and_run(holding())
     run = machine(server, "one")
@@ -100,6 +100,13 @@ def test_journal_is_set_up_once_and_by_init_alone(
     kept.write_text(f"{kept.read_text()}\n")  # an editor has added it
     assert (run(*CREATE, "--reference", "A-1").code, len([*kept.parent.glob("*.head")])) == (7, 1)
     assert run("journal", "list", environ={"ESCROWCTL_JOURNAL": ""}).out == ""
+    kept.write_bytes(b"\xff")
+    assert run(*CREATE, "--reference", "A-1").code == 17
+    kept.write_text(made.out)
+    with psycopg.connect(postgres.url) as database:
+        database.execute("SET session_replication_role = 'replica'")
+        database.execute(f"DELETE FROM {url.rpartition('=')[2]}.journal".encode())
+    assert run("journal", "list").code == 17
 
 
 def test_url_with_a_password_is_refused_and_not_shown(

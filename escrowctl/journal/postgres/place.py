@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import psycopg
 from psycopg import sql
 
+from escrowctl.contract.identifiers import UUID_PATTERN
 from escrowctl.errors import ErrorCode, Reason, not_sent
 from escrowctl.files import make_private_folder, read_regular
 from escrowctl.journal.chain import ChainRecord
@@ -21,7 +22,7 @@ from escrowctl.journal.postgres.health import Health, examine
 from escrowctl.journal.postgres.leases import Leases
 from escrowctl.journal.postgres.storage import PostgresStorage
 from escrowctl.journal.shared_writes import keep_file
-from escrowctl.journal.storage import Storage
+from escrowctl.journal.storage import Storage, damaged
 from escrowctl.journal.witness import Witness
 from escrowctl.journal_url import JournalUrl
 from escrowctl.runtime import Clock
@@ -82,7 +83,9 @@ class PostgresPlace:
     def head_path(self) -> Path:
         """See `storage.JournalPlace`: the saved head of the journal that this URL has led to, or else leads to."""
         with contextlib.suppress(FileNotFoundError):
-            journal_id = read_regular(self._id_path, limit=_MAX_ID_BYTES)[0].decode().strip()
+            journal_id = read_regular(self._id_path, limit=_MAX_ID_BYTES)[0].decode("ascii", "replace").strip()
+            if not re.fullmatch(UUID_PATTERN, journal_id):
+                raise damaged(str(self._id_path), "it should contain the journal's id")
             return self._id_path.with_name(f"{journal_id}.head")
         return self._id_path.with_name(f"{self.find_id()}.head")
 
@@ -96,10 +99,12 @@ class PostgresPlace:
         if self._journal_id is None:
             with translating_errors(self.location):
                 try:
-                    ((journal_id,),) = self._connect().execute("SELECT id FROM main.journal").fetchall()
+                    found = self._connect().execute("SELECT id FROM main.journal").fetchall()
                 except psycopg.errors.UndefinedTable:
                     return None
-            self._journal_id = str(journal_id)
+            if len(found) != 1:
+                raise damaged(self.location, "its table journal should have one row")
+            self._journal_id = str(found[0][0])
         return self._journal_id
 
     def open(self, *, now: Clock, reading: bool) -> tuple[Storage, Leases]:  # noqa: ARG002 - the database has a clock

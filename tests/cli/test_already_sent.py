@@ -28,6 +28,7 @@ def test_recorded_create_is_unknown_and_then_the_result_of_the_jobs_line(service
     repeated, shown = run(*JOB, "-q"), run("journal", "show", "j1", "--json").json
     assert (repeated.code, repeated.out.split(), server.writes) == (0, ["tx_1"], [])
     assert (shown["state"], shown["sent_at"], shown["reason"]) == ("done", None, LOST[-1])
+    assert [(one["id"], one["created"]) for one in run("tx", "list", "--local", "--json").json] == [("tx_1", None)]
 
 
 def test_recorded_release_is_not_sent_until_it_is_recorded_as_not_applied(

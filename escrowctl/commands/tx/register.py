@@ -80,7 +80,7 @@ def show_register(session: Session, filters: Filters, *, limit: int | None, refr
             "amount": one.amount,
             "currency": one.currency,
             "status": one.status,
-            "created": one.first.sent_at if one.first.intent.operation == CREATE_TRANSACTION.name else None,
+            "created": one.first.shown_sent_at if one.first.intent.operation == CREATE_TRANSACTION.name else None,
             "released": one.released_at,
         }
         document = {name: row[name] for name in ESCROW_COLUMNS}

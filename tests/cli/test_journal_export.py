@@ -10,9 +10,8 @@ from conftest import Run, ServiceAndRun
 from wire_server import WireServer
 
 from cli.conftest import Served
-from cli.events import rows_of
 from cli.older_export import write_older_export
-from cli.replies import CREATE, HELD, RELEASE, create, holding, json_reply, writes_meet
+from cli.replies import RELEASE, create, holding, writes_meet
 
 OtherMachine = tuple[WireServer, Run, dict[str, str], Path]
 
@@ -106,15 +105,3 @@ def test_export_of_an_earlier_version_blocks_duplicates(service_and_run: Service
     )
     assert (imported.code, imported.json["added"], run("journal", "verify").code) == (0, 11, 0)
     assert ([run(*line).code for line in lines], server.writes) == ([7, 7, 12, 12, 12, 7, 7], [])
-
-
-def test_a_journal_of_an_earlier_format_is_refused(service_and_run: ServiceAndRun, home: Path) -> None:
-    server, run = service_and_run(json_reply(HELD))
-    run(*CREATE)
-    rows_of(home / "state" / "journal.db", "PRAGMA user_version = 13")
-
-    results = [run(*line, "--json") for line in (CREATE, ("journal", "list"), ("journal", "export"))]
-
-    assert [result.code for result in results] == [17, 17, 17]
-    assert len(server.writes) == 1
-    assert "export it with the version that wrote it" in results[0].error["message"]

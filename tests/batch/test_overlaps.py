@@ -41,20 +41,6 @@ def test_another_order_is_another_file_whose_rows_are_done(start: Start, rows: W
     assert service.applied == {"1": 1, "2": 1, "3": 1}
 
 
-@pytest.mark.slow
-def test_new_run_key_sends_done_rows_again_once(start: Start, rows: WriteRows) -> None:
-    service, run = start()
-    path = str(rows(4))
-    run("create", path, *RUN)
-
-    march = run("create", path, *RUN, "--run-key", "march")
-    again = run("create", path, *RUN, "--run-key", "march")
-    april = run("create", path, *RUN, "--run-key", "april")
-
-    assert (march.code, counts_of(march), again.code, april.code) == (0, (4, 0, 0, 0), 7, 0)
-    assert set(service.applied.values()) == {3}
-
-
 NOVEMBER = "reference,amount,currency\nA-1,10,EUR\nA-2,20,EUR\nA-3,30,EUR\n"
 DECEMBER = ("--run-key", "december")
 AGAIN = {
@@ -181,15 +167,6 @@ def test_unknown_rows_stop_every_file_with_them(start: Start, rows: WriteRows, o
 
     assert (again.code, other.code, other.error["entry"]) == (12, 12, "j2")
     assert len(service.received) == 3
-
-
-def test_refused_rows_do_not_overlap(start: Start, rows: WriteRows) -> None:
-    service, run = start(lambda number, _seen: "400 Bad" if number == 2 else "")
-    run("create", str(rows(3)), *RUN, "--concurrency", "1")
-
-    other = run("create", str(rows(1, first=2, name="other.csv")), *RUN)
-
-    assert (other.code, service.applied) == (0, {"100": 1, "101": 1, "102": 1})
 
 
 def test_reference_of_a_single_create_is_known(start: Start, rows: WriteRows) -> None:

@@ -14,14 +14,6 @@ from cli.replies import HELD, WEBHOOK, create, holding, in_turn, json_reply
 EVE = datetime(2026, 11, 20, 23, 59, 59, tzinfo=UTC)
 
 
-def test_creates_are_sent_up_to_the_cap_and_no_further(profile: Profile, run: Run) -> None:
-    server = profile('caps.USD = "250.50"')
-
-    codes = [run(*create(amount)).code for amount in ("100", "100.50", "50.01", "50", "0.01")]
-
-    assert (codes, len(server.writes)) == ([0, 0, 5, 0, 5], 3)
-
-
 def test_operations_and_currencies_are_counted_apart(profile: Profile, run: Run) -> None:
     profile('caps.USD = "100"', 'caps.EUR = "100"')
 

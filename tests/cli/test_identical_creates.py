@@ -73,13 +73,6 @@ def test_unknown_create_is_reported_before_a_done_one_is_asked_about(profile: Pr
     assert (again.code, "type yes" in again.err) == (12, False)
 
 
-def test_creates_with_two_references_are_two_escrows(profile: Profile, run: Run) -> None:
-    profile('mode = "live"', behave=holding())
-    results = [run(*CREATE, "--reference", f"r-{number}", terminal=True, now=lambda: NOW) for number in range(2)]
-
-    assert [(result.code, "identical" in result.err) for result in results] == [(0, False), (0, False)]
-
-
 def test_older_and_other_creates_are_not_asked_about(live: Run) -> None:
     late = live(*CREATE, terminal=True, now=lambda: TOO_LATE)
     other = live(*CREATE[:3], "100.00", *CREATE[4:], terminal=True, now=lambda: LATER)

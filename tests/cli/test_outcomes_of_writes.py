@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import KEY, NOW, Run, Serve, ServiceAndRun
-from wire_server import Behave, Seen, WireServer, answering, hang_up, http_reply, keep_port, reset, say_nothing
+from conftest import KEY, NOW, Run, ServiceAndRun
+from wire_server import Behave, Seen, WireServer, hang_up, http_reply, keep_port, reset, say_nothing
 
 from cli.conftest import Journal
 from cli.replies import CREATE, HELD, RELEASE, RELEASED, bytes_then_close, json_reply, writes_meet
@@ -158,25 +158,6 @@ def test_refusal_text_is_escaped_and_cut(service_and_run: ServiceAndRun) -> None
     assert len(result.err) < 400
 
 
-@pytest.mark.representative("create-302 Found", "release-307 Moved")
-@pytest.mark.parametrize("status", ["301 Moved", "307 Moved", "308 Moved", "302 Found", "303 See Other"])
-@pytest.mark.parametrize("line", [CREATE, RELEASE], ids=["create", "release"])
-def test_no_redirect_is_followed_and_the_key_goes_nowhere_else(
-    line: tuple[str, ...], status: str, service_and_run: ServiceAndRun, serve: Serve
-) -> None:
-    elsewhere = serve(json_reply(RELEASED))
-    server, run = service_and_run(
-        writes_meet(json_reply(b"", status, f"Location: {elsewhere.base_url}/api/v1/transactions"))
-    )
-
-    result = run(*line)
-
-    assert result.code in (8, 12)
-    assert elsewhere.base_url in result.err
-    assert len(server.writes) == 1
-    assert elsewhere.seen == []
-
-
 _KEPT = keep_port()
 atexit.register(_KEPT.close)
 
@@ -263,15 +244,6 @@ def test_a_drip_in_the_body_ends_at_the_total_deadline(service_and_run: ServiceA
     # The clock that was handed in decides, not how long each single byte took.
     assert (result.code, result.error["outcome"], len(server.writes)) == (12, "unknown", 1)
     assert journal() == [("create_transaction", "unknown")]
-
-
-def test_interim_replies_before_the_final_one_are_skipped(service_and_run: ServiceAndRun) -> None:
-    early = b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" * 3
-    _server, run = service_and_run(answering(early + http_reply("200 OK", HELD)))
-
-    result = run(*CREATE, "-q")
-
-    assert (result.code, result.out, result.err) == (0, "tx_1\n", "")
 
 
 @pytest.mark.slow

@@ -20,6 +20,7 @@ GOOD = b'{"amount":1,"currency":"USD","metadata":{"a":[1,2.50,"x",null]}}'
         *(b'{"amount":1,"\\u0061mount":2,"currency":"USD"}', b'{"amount":1,"currency":"USD","x":{"a":1,"a":1}}'),
         b'{"amount":1,"currency":"USD","x":' + b"[" * 32 + b"]" * 32 + b"}",
         *(b"[" * 1024 * 1024, b'{"a":' * 200_000),
+        *(f'{{"amount":{token},"currency":"USD"}}'.encode() for token in ("NaN", "+1", "01", "1.", "1,000", "\u0661")),
     ],
     ids=lambda body: repr(body[:40]),
 )
@@ -100,11 +101,6 @@ def test_random_amount_within_bounds_is_returned_exactly(shared_client: httpx.Cl
 def test_amount_out_of_bounds_is_400_with_a_pointer(client: httpx.Client, token: str) -> None:
     assert flaws(with_amount(client, token)) == ["#/amount"]
     assert client.get("/transactions").json() == {"data": [], "has_more": False}
-
-
-@pytest.mark.parametrize("token", ["NaN", "-Infinity", "+1", "01", "1.", "1,000", "\u0661"])
-def test_amount_that_is_no_json_number_is_400(client: httpx.Client, token: str) -> None:
-    assert flaws(with_amount(client, token)) == ["#"]
 
 
 @pytest.mark.parametrize("token", ['"usd"', '"USDT"', '"USD\\n"', '"\uff35\uff33\uff24"', "840"])

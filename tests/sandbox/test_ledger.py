@@ -43,14 +43,6 @@ def test_create_and_release_post_both_entries_of_a_move(client: httpx.Client, fo
         ]
 
 
-def test_balances_are_separate_per_currency(sandbox: Sandbox, client: httpx.Client) -> None:
-    create(client, "1", "USD")
-    create(client, "2.5", "EUR")
-    client.put(f"/transactions/{create(client, '7', 'EUR')}/release")
-
-    assert balances(sandbox) == (Balance("EUR", 6, 0, 25_000, 25_000), Balance("USD", 2, 0, 10_000, 10_000))
-
-
 def test_ledger_sums_beyond_63_bits_are_exact(sandbox: Sandbox, client: httpx.Client) -> None:
     for _ in range(12):
         create(client, "99999999999999.9999")

@@ -62,7 +62,7 @@ def test_folders_and_files_are_private_under_any_umask(folder: Path, now: Now) -
 
 
 def test_reopened_store_keeps_its_identity_and_key(folder: Path, now: Now) -> None:
-    first = open_sandbox(folder, now=now)
+    first, other = open_sandbox(folder, now=now), open_sandbox(folder / "other", now=now)
     identity, key = first.identity, first.key
     first.close()
     first.close()
@@ -70,7 +70,9 @@ def test_reopened_store_keeps_its_identity_and_key(folder: Path, now: Now) -> No
     again = open_sandbox(folder, now=now)
 
     assert (again.identity, again.key) == (identity, key)
+    assert (other.identity != identity, other.key != key) == (True, True)
     again.close()
+    other.close()
 
 
 def test_store_is_durable_and_shared_by_its_settings(folder: Path, now: Now) -> None:

@@ -33,7 +33,6 @@ FILE_TESTS: dict[str, tuple[str, ...]] = {
         "test_changed_record_is_never_shown",
         "test_verify_names_what_was_changed",
     ),
-    "cli/test_journal_export.py": ("test_a_journal_of_an_earlier_format_is_refused",),
     "cli/test_retry.py": ("test_refusal_is_reported_when_the_journal_fails_before_the_next_attempt",),
     "cli/test_signing_secrets.py": ("test_secret_of_an_older_copy_does_not_replace_an_earlier_one",),
     "cli/test_journal_head.py": ("*",),

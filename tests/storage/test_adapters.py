@@ -230,16 +230,6 @@ def test_batches_are_listed_in_the_order_of_their_numbers(storage: Storage) -> N
     assert storage.list_batches() == [PlanRow("b2", 0, ""), PlanRow("b9", 0, "b9 0"), PlanRow("b10", 0, "b10 0")]
 
 
-def test_row_of_a_plan_is_stored_anew(storage: Storage) -> None:
-    with storage.transaction() as transaction:
-        transaction.store_plan_rows([PlanRow("b1", row, "x") for row in (0, 2)])
-    with storage.transaction() as transaction:
-        transaction.store_plan_rows([PlanRow("b1", 0, "dropped")])
-
-    assert storage.list_batches() == [PlanRow("b1", 0, "dropped")]
-    assert storage.read_plan("b1", limit=9) == [PlanRow("b1", 2, "x")]
-
-
 def test_rows_of_a_batch_are_read_by_line(storage: Storage) -> None:
     store(storage, *[(create(line, batch="b1", line=line), DONE) for line in (7, 3, 5)], (create(9), DONE))
 

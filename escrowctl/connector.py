@@ -11,11 +11,11 @@ from escrowctl.config.settings import check_timeout
 from escrowctl.errors import bad_value
 from escrowctl.options import SharedOptions
 from escrowctl.output.console import Console
-from escrowctl.runtime import Runtime
+from escrowctl.runtime import DrawWait, Runtime
 from escrowctl.signals import Signals
 
 if TYPE_CHECKING:
-    from escrowctl.client.connection import Connection, DrawWait
+    from escrowctl.client.connection import Connection
     from escrowctl.client.http import Exchange, Request
     from escrowctl.client.reader import Reader
     from escrowctl.client.retry import Retry
@@ -65,7 +65,7 @@ class Connector:
         """Whether the service is the sandbox, and the sandbox runs in this process."""
         return service.sandbox and self._find_or_open_sandbox() is self._sandbox
 
-    def make_opener(self, service: Service, draw_wait: "DrawWait | None" = None) -> "Callable[[], Connection]":
+    def make_opener(self, service: Service, draw_wait: DrawWait | None = None) -> "Callable[[], Connection]":
         """Return a function that opens a connection for one thread. Several threads may not share `draw_wait`."""
         from escrowctl.client.connection import Connection, InProcessTransport, connect
         from escrowctl.client.transport import make_tls_context

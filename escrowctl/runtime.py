@@ -35,6 +35,9 @@ _USER_VARIABLES = ("LOGNAME", "USER", "LNAME", "USERNAME")
 Clock = Callable[[], datetime]
 """Returns the current time in UTC."""
 
+DrawWait = Callable[[str, float], None]
+"""Called several times a second during a wait, with a description of the wait and the seconds since it began."""
+
 
 class Runtime:
     """The environment of one run, which tests replace. `now` is for display and records, `monotonic` for deadlines.

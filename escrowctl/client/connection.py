@@ -24,6 +24,7 @@ from escrowctl.client.transport import NoAddressError, OriginTransport, Transpor
 from escrowctl.config.service import Service
 from escrowctl.contract.json import Defect
 from escrowctl.contract.redaction import Secret, star
+from escrowctl.runtime import DrawWait
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
@@ -38,9 +39,6 @@ _OPENSSL_SOURCE_LINE = re.compile(r" \(_ssl\.c:[0-9]+\)")
 
 ExchangeObserver = Callable[[Request, Exchange, float], None]
 """Called after each exchange with the request, the exchange, and the seconds that the exchange took."""
-
-DrawWait = Callable[[str, float], None]
-"""Called during a wait with a description of the wait and the seconds since the attempt began."""
 
 
 class Connection:
@@ -64,7 +62,7 @@ class Connection:
         self.last: Exchange | None = None
         """The result of the last request; None before the first."""
         self.admission: Callable[[Request], AbstractContextManager[None]] = lambda _request: nullcontext()
-        """The block around each request, which may wait before it."""
+        """Returns the block in which a request is sent. The start of the block may wait."""
 
     def exchange(self, request: Request, *, evidence: Evidence, seconds: float, limit: int) -> Exchange:
         """Send one request and return its result. Takes at most `seconds`; accepts a body of at most `limit` bytes.
@@ -157,8 +155,7 @@ def connect(
 ) -> Connection:
     """Return a connection to a service, through the configured proxy if any. The first request opens it.
 
-    `context` is None for plain http.
-    `draw_wait` is called several times a second while the host name is resolved, and while escrowctl waits for a reply.
+    `context` is None for plain http. `draw_wait` is called while a name is looked up and while a reply is awaited.
     """
     proxy = None
     if service.network.proxy is not None:

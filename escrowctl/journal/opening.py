@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ from escrowctl.errors import ErrorCode, Reason, not_sent
 from escrowctl.journal.journal import Journal
 from escrowctl.journal.sqlite.place import SqlitePlace
 from escrowctl.journal.witness import Witness
-from escrowctl.runtime import Clock
+from escrowctl.runtime import Clock, DrawWait
 
 if TYPE_CHECKING:
     from escrowctl.journal.postgres.place import PostgresPlace
@@ -24,12 +24,12 @@ def find_place(folder: Path) -> JournalPlace:
 
 
 def find_shared_place(
-    url: JournalUrl, folder: Path, operator: str, attempt_seconds: float, draw_wait: Callable[[str, float], None]
+    url: JournalUrl, folder: Path, operator: str, attempt_seconds: float, draw_wait: DrawWait
 ) -> PostgresPlace:
     """Return the place of a journal in a database. `folder` has what stays on this machine.
 
-    `operator` uses the journal, and an attempt of a write takes at most `attempt_seconds`. `draw_wait` is called during
-    a wait for the database, with a description and the seconds so far.
+    `operator` uses the journal, and an attempt of a write takes at most `attempt_seconds`. `draw_wait` is called while
+    a command waits for the database.
 
     Raises EscrowctlError `ErrorCode.JOURNAL_UNUSABLE` if the driver is not installed.
     """

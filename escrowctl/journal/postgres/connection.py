@@ -21,8 +21,8 @@ from escrowctl.errors import EscrowctlError, Reason
 from escrowctl.journal.fields import DECODING_ERRORS
 from escrowctl.journal.storage import damaged, unusable
 from escrowctl.journal_url import JournalUrl
+from escrowctl.runtime import DrawWait
 
-DrawWait = Callable[[str, float], None]
 _T = TypeVar("_T")
 
 _CONNECT_SECONDS = 10
@@ -87,7 +87,7 @@ class LimitedConnection(psycopg.Connection[Any]):
 class PostgresConnection:
     """A connection of the thread that opened it, or `any_thread`; see `tables.database.Database`.
 
-    For `draw_wait`, see `opening.find_shared_place`. The connection of `any_thread` may not draw.
+    `draw_wait` is called during the wait for an answer; several threads may not share it.
     Raises `ErrorCode.JOURNAL_UNUSABLE` if it cannot connect, and later psycopg's errors.
     """
 

@@ -17,7 +17,7 @@ from escrowctl.contract.identifiers import UUID_PATTERN
 from escrowctl.errors import ErrorCode, Reason, not_sent
 from escrowctl.files import make_private_folder, read_regular
 from escrowctl.journal.chain import ChainRecord
-from escrowctl.journal.postgres.connection import DrawWait, LimitedConnection, PostgresConnection, translating_errors
+from escrowctl.journal.postgres.connection import LimitedConnection, PostgresConnection, translating_errors
 from escrowctl.journal.postgres.health import Health, examine
 from escrowctl.journal.postgres.leases import Leases
 from escrowctl.journal.postgres.storage import PostgresStorage
@@ -25,7 +25,7 @@ from escrowctl.journal.shared_writes import keep_file
 from escrowctl.journal.storage import Storage, damaged
 from escrowctl.journal.witness import Witness
 from escrowctl.journal_url import JournalUrl
-from escrowctl.runtime import Clock
+from escrowctl.runtime import Clock, DrawWait
 
 _MAX_ID_BYTES = 100
 _MAX_NAME_CHARS = 63
@@ -45,8 +45,8 @@ class Step(NamedTuple):
 class PostgresPlace:
     """The database and the name of a journal; see `storage.JournalPlace`. `create` alone creates the tables.
 
-    `operator` uses the journal, and an attempt of a write takes at most `attempt_seconds`. For `draw_wait`, see
-    `opening.find_shared_place`.
+    `operator` uses the journal, and an attempt of a write takes at most `attempt_seconds`. `draw_wait` is called while
+    a command waits for the database.
     """
 
     is_shared = True
@@ -57,7 +57,7 @@ class PostgresPlace:
         folder: Path,
         operator: str = "",
         attempt_seconds: float = 60,
-        draw_wait: DrawWait = lambda _text, _seconds: None,
+        draw_wait: DrawWait | None = None,
     ) -> None:
         self.url = url
         self.folder = folder

@@ -53,7 +53,7 @@ def test_end_of_a_lease_does_not_wait_for_a_database_that_is_lost(
     waiting, cut_off = Leases(place.url), Leases(place.url)
     assert waiting.hold("name")
     assert cut_off.hold("other name")
-    monkeypatch.setattr(leases, "_END_SECONDS", 0.01)
+    monkeypatch.setattr(leases, "_CLOSE_SECONDS", 0.01)
     with waiting._mutex:  # noqa: SLF001 - as a renewal that gets no answer
         closing = threading.Thread(target=waiting.close, daemon=True)
         closing.start()

@@ -32,8 +32,8 @@ _RENEW_SECONDS = 5.0
 _MARGIN_SECONDS = 5.0
 """The rest of a lease in which its process sends nothing: time for bytes to leave, and for clocks that differ."""
 
-_STATEMENT_SECONDS, _END_SECONDS = 5, 1.0
-"""The longest time that the database may take for a statement about the lease; how long its end waits for others."""
+_STATEMENT_SECONDS, _CLOSE_SECONDS = 5, 1.0
+"""The longest time for a statement about the lease, and the longest wait of `close` for another thread's statement."""
 
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 """A clock that counts the time that the computer sleeps: on Linux, the monotonic clock does not (clock_gettime(2))."""
@@ -120,8 +120,8 @@ class Leases:
     def close(self) -> None:
         """Free all locks, and end the lease. Without a connection, it lapses by itself."""
         self._ends.set()
-        # A renewal that gets no answer has the mutex.
-        if not self._mutex.acquire(timeout=_END_SECONDS):
+        # A renewal that gets no answer holds the mutex.
+        if not self._mutex.acquire(timeout=_CLOSE_SECONDS):
             return
         try:
             if self._database is not None and not self._database.is_lost:

@@ -56,7 +56,7 @@ def check_caps(
 
     spent, unknown = read_day_amounts(currency), read_day_amounts(_NO_CURRENCY)
     if earlier is not None and earlier.counted_on >= today:
-        (unknown if earlier.intent.money is None else spent).append(-amount_in_total(earlier))
+        (unknown if earlier.intent.money is None else spent).append(-_amount_in_total(earlier))
     if sum_exactly(unknown):
         raise _cap_error(
             intent,
@@ -83,7 +83,7 @@ def _cap_error(intent: Intent, sentence: str, *, day: str | None = None) -> Escr
     return not_sent(ErrorCode.CAPPED, sentence, facts=facts, reason=Reason.CAPPED)
 
 
-def amount_in_total(entry: Entry) -> Decimal:
+def _amount_in_total(entry: Entry) -> Decimal:
     """Return what an entry adds to its total: its amount once, plus once per resend. 0 if the write did not happen.
 
     A write without a known amount adds 1 if caps apply to its operation.
@@ -98,14 +98,14 @@ def amount_in_total(entry: Entry) -> Decimal:
 
 def compute_total_changes(before: StoredEntry | None, after: StoredEntry) -> dict[TotalKey, Decimal]:
     """Return total -> change, if one more record changes an entry from `before` (None: no entry) to `after`."""
-    was, now = (amount_in_total(folded.entry) if folded else Decimal(0) for folded in (before, after))
-    key = total_key(after.entry)
-    if before is None or (old := total_key(before.entry)) == key:
+    was, now = (_amount_in_total(folded.entry) if folded else Decimal(0) for folded in (before, after))
+    key = _total_key(after.entry)
+    if before is None or (old := _total_key(before.entry)) == key:
         return {key: sum_exactly((now, -was))} if now != was else {}
     return {name: change for name, change in ((old, -was), (key, now)) if change}
 
 
-def total_key(entry: Entry) -> TotalKey:
+def _total_key(entry: Entry) -> TotalKey:
     """Return the key of the running total that contains an entry's amount."""
     intent = entry.intent
     currency = intent.money.currency if intent.money else _NO_CURRENCY

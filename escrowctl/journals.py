@@ -27,9 +27,9 @@ class Journals:
         self, runtime: Runtime, folders: Folders, resolver: ServiceResolver, console: Console, *, sandbox: bool
     ) -> None:
         self._runtime = runtime
-        self._console = console
         self._folders = folders
         self._resolver = resolver
+        self._console = console
         self._sandbox = sandbox
 
     @property

@@ -138,7 +138,7 @@ class Run:
 
     @contextlib.contextmanager
     def admit(self, connection: Connection, request: Request) -> Iterator[None]:
-        """Wait until a request may be sent. In the block it counts as in progress; then the pace follows its result.
+        """Wait until a request may be sent. Count it as in progress in the block, then adjust the pace to its result.
 
         After a pause, it waits for its turn again: not all that waited are sent at once. Raises `Stopped` if it is a
         write and the run is ending.

@@ -49,9 +49,9 @@ class Retry:
         return Attempts(self, self._runtime.monotonic, seconds)
 
     def wait_before_retry(self, attempts: "Attempts", exchange: Exchange) -> bool:
-        """Wait before a retry and return True. Return False if a limit is reached, or Retry-After is too long.
+        """Wait before a retry and return True. Return False if Retry-After is too long, or a limit is reached.
 
-        The limits are for the `attempts` so far, and the budget. Raises `Stopped` if a signal ends the wait.
+        The limits: the number of `attempts`, their seconds, and the budget. Raises `Stopped` if a signal ends the wait.
         """
         attempts.left -= self._runtime.monotonic() - attempts.started_at
         asked = find_retry_after(exchange.answer, now=self._runtime.now())

@@ -94,7 +94,7 @@ def write_failure(service: Service, result: WriteResult) -> EscrowctlError:
             )
         case _:
             conjunction = "but" if settlement.http_status is None else "and"
-            # A process that ended while the write was in flight may not have sent a byte.
+            # Its process ended while it was in flight, or an operator recorded it: perhaps no byte was sent.
             is_lost = settlement.detail in (LOST_IN_FLIGHT, EXPORTED_IN_FLIGHT, RECORDED_LATER)
             was_sent = f"the {verb} may have been sent" if is_lost else f"the {verb} was sent"
             unknown_sentence = kind_of(entry.intent.operation).unknown_sentence.format(id=entry.intent.resource_id)

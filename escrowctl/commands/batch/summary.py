@@ -152,13 +152,13 @@ def early_end_error(
     `counts` has the outcomes that this process knows of: they are reported if the journal cannot be read. `is_alone`:
     no child has sent rows.
     """
-    unknown, known = counts[Outcome.UNKNOWN] or not is_alone, ", as far as this process knows them"
+    unknown, scope = counts[Outcome.UNKNOWN] or not is_alone, ", as far as this process knows them"
     with suppress(EscrowctlError):
         counts = sum_up(session.journal, batch).counts
-        unknown, known = counts[Outcome.UNKNOWN] > 0, " until then"
+        unknown, scope = counts[Outcome.UNKNOWN] > 0, " until then"
     return EscrowctlError(
         ErrorCode.SOME_UNKNOWN if unknown else ErrorCode.SOME_FAILED,
-        f"{error.message} Outcomes of {batch.name} ({count_rows(batch.rows)}){known}: {_describe_counts(counts)}.",
+        f"{error.message} Outcomes of {batch.name} ({count_rows(batch.rows)}){scope}: {_describe_counts(counts)}.",
         hint=(*advise(error, session).hints[:1], command(f"batch show {batch.name}", "to see the batch")),
         outcome=Outcome.UNKNOWN if unknown else None,
         facts={"batch": batch.name},

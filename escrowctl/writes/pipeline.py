@@ -56,9 +56,9 @@ class Pipeline:
     def run_on_record(self, make_request: MakeRequest, confirm: "Confirm", options: "RecordOptions") -> WriteResult:
         """Carry out a write on a record and return its result. The record is read before and after each attempt.
 
-        Raises EscrowctlError: `CONFIRMATION_NEEDED` or `DECLINED` if the write is not confirmed,
-        `EXPECTATION_FAILED` if the record is not as expected or changes before the write, `ALREADY_DONE`,
-        `OUTCOME_UNKNOWN` or `EARLIER_UNKNOWN`; else the code of the refusal.
+        With `already_sent`, nothing is read or sent. Raises EscrowctlError: `CONFIRMATION_NEEDED` or `DECLINED` if the
+        write is not confirmed, `EXPECTATION_FAILED` if the record is not as expected or changes before the write,
+        `ALREADY_DONE`, `OUTCOME_UNKNOWN` or `EARLIER_UNKNOWN`; else the code of the refusal.
         """
         # Imported only here, because a create does not need it.
         from escrowctl.writes.inspection import require_unchanged  # noqa: PLC0415

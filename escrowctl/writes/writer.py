@@ -152,7 +152,7 @@ class Writer:
         decision: OperatorDecision | None = None,
         check_again: Callable[[Entry], Entry | None] = lambda _: None,
     ) -> WriteResult:
-        """Send a request and return its result; call inside `signals.held()`.
+        """Send a request, or with `already_sent` only record it, and return its result. Call inside `signals.held()`.
 
         `entry_to_repeat` is sent once more, perhaps by an operator's `decision`. If an earlier attempt may have been
         applied, only a reply that proves a new attempt settles the write. `check_again` is called before each retry:

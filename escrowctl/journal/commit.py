@@ -147,7 +147,10 @@ class Commit(Questions):
         if earlier is not None:
             self._require_ended(earlier)
         caps.check_caps(self.view, intent, request.caps, earlier=earlier)
-        return self._record_attempt(intent, earlier, request_id=request.request_id)
+        begun, outcome = self._record_attempt(intent, earlier, request_id=request.request_id), request.outcome
+        if outcome is None:
+            return begun
+        return self.transaction.append(begun.number, Kind.SETTLEMENT, facts_of_settlement(outcome))
 
     def _begin_next_attempt(self, request: AttemptRequest, entry: Entry) -> Entry:
         self._require_unchanged(entry)

@@ -329,7 +329,7 @@ class AttemptRequest(NamedTuple):
 
     `caps` limit the amount. `resend_throttled`: also after a reply 425 or 429. `again` is an entry to send again,
     even if the outcome is unknown: the service deduplicates, or there is an operator's `decision`. `intent` is then
-    the intent of that entry, with the current account.
+    the intent of that entry, with the current account. `outcome` is recorded with the intent: it is not sent now.
     """
 
     intent: Intent
@@ -338,6 +338,7 @@ class AttemptRequest(NamedTuple):
     resend_throttled: bool = False
     again: Entry | None = None
     decision: OperatorDecision | None = None
+    outcome: Settlement | None = None
 
 
 class Selection(NamedTuple):

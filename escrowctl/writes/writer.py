@@ -164,8 +164,6 @@ class Writer:
         """
         self.check(request)
         entry = self._begin(request, entry_to_repeat, decision)
-        if entry.state is State.IN_FLIGHT and request.options.already_sent:
-            entry = self.entry = self.journal.settle(entry, Settlement(Outcome.UNKNOWN, RECORDED_LATER))
         if entry.state is not State.IN_FLIGHT:
             return self._replay(entry, request)
         may_be_applied = decision is not None or (entry_to_repeat is not None and entry_to_repeat.is_open)
@@ -226,8 +224,9 @@ class Writer:
             account=account_of(service), operator=runtime.operator, host=runtime.host, process=os.getpid()
         )
         caps = service.caps if request.is_capped and is_new else NO_CAPS
-        attempt = AttemptRequest(intent, runtime.new_request_id(), caps, service.may_repeat_throttled, again, decision)
-        self.entry = self.journal.begin(attempt)
+        outcome = None if is_new else Settlement(Outcome.UNKNOWN, RECORDED_LATER)
+        throttled, request_id = service.may_repeat_throttled, runtime.new_request_id()
+        self.entry = self.journal.begin(AttemptRequest(intent, request_id, caps, throttled, again, decision, outcome))
         return self.entry
 
     def _make_intent(self, request: WriteRequest) -> Intent:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from conftest import Run, ServiceAndRun
 
 from cli.conftest import Journal, Profile
@@ -55,6 +56,17 @@ def test_recorded_create_that_the_journal_has_keeps_its_outcome(service_and_run:
         "reference_reused",
         1,
     )
+
+
+def test_recording_is_one_commit_that_nothing_can_interrupt(
+    service_and_run: ServiceAndRun, journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from escrowctl.journal.journal import Journal as OpenJournal
+
+    _, run = service_and_run(json_reply(HELD))
+    monkeypatch.setattr(OpenJournal, "settle", None)
+
+    assert (run(*JOB, *LOST).code, journal()) == (12, [("create_transaction", "unknown")])
 
 
 def test_recording_opens_no_new_journal_and_no_cap_stops_it(profile: Profile, run: Run, tmp_path: Path) -> None:

@@ -265,8 +265,9 @@ class Entry(NamedTuple):
 
     @property
     def shown_sent_at(self) -> str | None:
-        """When the write was sent, for views; None: it was not, or not by this journal."""
-        is_elsewhere = self.is_recorded_later and self.attempt == 1
+        """When the last attempt was sent, for views; None: it was not, or not by this journal."""
+        attempts = [one.detail for one in self.history if one.state is State.IN_FLIGHT or one.detail == RECORDED_LATER]
+        is_elsewhere = RECORDED_LATER in (self.settlement.detail, *attempts[-1:])
         return None if is_elsewhere or self.state is State.NOT_SENT else self.sent_at
 
     @property

@@ -318,7 +318,7 @@ class EntryResolver:
     def _require_unused_id(self, entry: Entry, resource_id: str) -> None:
         other = find_creator(self._writer, entry, resource_id) if entry.intent.has_no_id else None
         if other is not None:
-            message = f"{other.name}, sent at {other.sent_at}, already created {resource_id}."
+            message = f"{other.name} already created {resource_id}."
             raise not_sent(ErrorCode.ALREADY_DONE, message, effect=Effect.NOTHING_RECORDED)
 
     def _require_readable(self, resource_id: str) -> KnownFields:

@@ -6,7 +6,7 @@ import pytest
 from conftest import Run, ServiceAndRun
 
 from cli.conftest import Journal, Profile
-from cli.replies import CREATE, HELD, RELEASE, create, json_reply, writes_meet
+from cli.replies import CREATE, HELD, RELEASE, create, in_turn, json_reply, writes_meet
 from cli.test_successor import export, replaced
 from cli.unknown_writes import by_path, item, listing
 
@@ -30,6 +30,17 @@ def test_recorded_create_is_unknown_and_then_the_result_of_the_jobs_line(service
     assert (repeated.code, repeated.out.split(), server.writes) == (0, ["tx_1"], [])
     assert (shown["state"], shown["sent_at"], shown["reason"]) == ("done", None, LOST[-1])
     assert [(one["id"], one["created"]) for one in run("tx", "list", "--local", "--json").json] == [("tx_1", None)]
+
+
+def test_recorded_attempt_after_a_refused_one_shows_no_time(service_and_run: ServiceAndRun) -> None:
+    _, run = service_and_run(writes_meet(in_turn(json_reply(b"{}", "401 Unauthorized"), json_reply(HELD))))
+    assert run(*JOB).code == 4
+
+    recorded = run(*JOB, *LOST, "--json")
+
+    assert (recorded.code, recorded.error["sent_at"]) == (12, None)
+    assert run("journal", "resolve", "j1", "--resend", "--reason", "lost", "--yes", "--allow-unreadable").code == 0
+    assert run("journal", "show", "j1", "--json").json["sent_at"] is not None
 
 
 def test_recorded_release_is_not_sent_until_it_is_recorded_as_not_applied(

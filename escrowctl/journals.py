@@ -105,7 +105,9 @@ class Journals:
 
         money_writes = Selection(states=POSSIBLE_STATES, operations=(CREATE_TRANSACTION.name, RELEASE_TRANSACTION.name))
         with closing(self.open(reading=True)) as journal:
-            if any(one.intent.goes_to_service(service.journal_names) for one in journal.select_all(money_writes)):
+            # To record one of several lost writes must not open the journal for jobs that would repeat the others.
+            earlier = (one for one in journal.select_all(money_writes) if not one.is_recorded_later)
+            if any(one.intent.goes_to_service(service.journal_names) for one in earlier):
                 return
         raise not_sent(
             ErrorCode.JOURNAL_UNUSABLE,

@@ -91,6 +91,15 @@ def test_recording_opens_no_new_journal_and_no_cap_stops_it(profile: Profile, ru
     assert len(run("journal", "list", "--unknown", "--json").json) == 1
 
 
+def test_recording_does_not_open_an_empty_journal_for_jobs(profile: Profile, run: Run) -> None:
+    server = profile('mode = "live"')
+
+    codes = [run(*CREATE, *LOST).code, run(*create("1"), environ={"CI": "1"}).code, run(*create("1")).code]
+
+    assert (codes, len(server.writes)) == ([12, 17, 0], 1)
+    assert run(*create("2"), environ={"CI": "1"}).code == 0
+
+
 def test_recording_needs_a_reason_and_has_no_dry_run(service_and_run: ServiceAndRun, journal: Journal) -> None:
     _, run = service_and_run(json_reply(HELD))
 

@@ -110,7 +110,8 @@ def write_failure(service: Service, result: WriteResult) -> EscrowctlError:
                 effect=Effect.NOTHING_SENT_NOW if result.replayed else None,
                 hint=advise_refusal(service, settlement.http_status or 0, result.answer),
                 outcome=Outcome.UNKNOWN,
-                facts=facts | ({"deduplicates": True} if service.deduplicates else {}),
+                # The key of a recorded write may be another one than it was sent with.
+                facts=facts | ({"deduplicates": True} if service.deduplicates and not entry.is_recorded_later else {}),
                 reason=Reason.WEB_PAGE if is_web else Reason.UNKNOWN,
             )
 

@@ -215,7 +215,8 @@ def _resend(session: Session, resolver: EntryResolver, entry: Entry, options: _O
         note_result(session, request.operation, request.resource_id or "", result)
     if result.sent_entry.state is not State.DONE:
         raise write_failure(session.service, result)
-    if kind.needs_id and len(result.sent_entry.request_ids) > 1 and not session.service.deduplicates:
+    has_known_key = session.service.deduplicates and not entry.is_recorded_later
+    if kind.needs_id and len(result.sent_entry.request_ids) > 1 and not has_known_key:
         warning = f"an earlier attempt of {entry.name} may have arrived too: the service may {kind.repeat_risk}"
         session.console.note("sent_before", warning, important=True)
     return result.sent_entry

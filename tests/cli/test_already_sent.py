@@ -91,6 +91,19 @@ def test_recording_opens_no_new_journal_and_no_cap_stops_it(profile: Profile, ru
     assert len(run("journal", "list", "--unknown", "--json").json) == 1
 
 
+def test_recorded_release_counts_for_caps_with_the_expected_amount(profile: Profile, run: Run) -> None:
+    profile('mode = "live"', "caps.USD = 150", 'idempotency = "header"')
+    expected = ("--expect-amount", "60", "--expect-currency", "USD")
+
+    recorded = run("tx", "release", "-", *LOST, *expected, stdin="tx_2\n")
+
+    assert (recorded.code, "deduplicates by it" in recorded.err) == (12, False)
+    assert run("journal", "list", "--json").json[0]["amount"] == 60
+    assert "60 USD" in run(*RELEASE, "--json").error["message"]
+    assert run("journal", "resolve", "j1", "--not-applied", "--allow-unreadable", "--reason", "support").code == 0
+    assert run(*RELEASE).code == 0
+
+
 def test_recording_does_not_open_an_empty_journal_for_jobs(profile: Profile, run: Run) -> None:
     server = profile('mode = "live"')
 

@@ -57,17 +57,19 @@ class OnceOnlyWrites(NamedTuple):
             session.show(send_one(self.ids[0]), done=f"the {self.operation.verb} of {self.ids[0]} was accepted")
 
     def _make_request(self, resource_id: str, found: KnownFields | None = None) -> WriteRequest:
-        body = self.record_options.body
-        return make_once_only_request(self.operation, resource_id, body, self.write_options, found=found)
+        """Return a request. If its record was not read, its money is that in `--expect-*`."""
+        options = self.record_options
+        request = make_once_only_request(self.operation, resource_id, options.body, self.write_options, found=found)
+        if found is None and options.expected_amount is not None and options.expected_currency is not None:
+            return request._replace(money=Money(options.expected_amount, options.expected_currency))
+        return request
 
     def _view_request(self, resource_id: str) -> View:
         """Check a request on this machine, and return its view. Caps are compared with the money in `--expect-*`."""
-        amount, currency = self.record_options.expected_amount, self.record_options.expected_currency
-        money = Money(amount, currency) if amount is not None and currency is not None else None
         verb, done = self.operation.verb, self.operation.done
         try:
             with adding_id(resource_id):
-                return writing.view_dry_run(self.session, self._make_request(resource_id)._replace(money=money))
+                return writing.view_dry_run(self.session, self._make_request(resource_id))
         except EscrowctlError as error:
             if error.code is not ErrorCode.ALREADY_DONE or not self.record_options.skip_done:
                 raise

@@ -50,7 +50,7 @@ def release(
     """
     session = session_of(context)
     resource_ids, several = read_ids(ids, session.runtime.stdin)
-    if ids == ["-"] and not (yes or dry_run):
+    if ids == ["-"] and not (yes or dry_run or already_sent):
         raise confirmation_needed("ids come from standard input, so escrowctl cannot ask for confirmation")
     refuse_repeated_ids(resource_ids)
     if several and idempotency_key is not None:

@@ -238,6 +238,15 @@ def test_rows_of_a_batch_are_read_by_line(storage: Storage) -> None:
     assert [entry.intent.line for entry in storage.select(Selection(9, batch="b1"))] == [5, 3, 7]
 
 
+def test_entries_are_found_by_what_they_created(storage: Storage) -> None:
+    made = [(create(number), DONE._replace(result_id=f"tx_{number}")) for number in range(1, 5)]
+    store(storage, *made)
+
+    found = [one.settlement.result_id for one in storage.select(Selection(None, result_ids=("tx_2", "tx_4", "tx_9")))]
+
+    assert found == ["tx_4", "tx_2"]
+
+
 def test_rows_of_a_batch_are_added_up_by_state_and_currency(storage: Storage) -> None:
     amounts = [("0.10", "EUR"), ("0.20", "EUR"), ("100.00", "EUR"), ("100", "USD")]
     moneys = [Money(Number(amount), currency) for amount, currency in amounts]

@@ -92,7 +92,7 @@ class Intent(NamedTuple):
     `allowed_duplicates` are the numbers of entries that this write may repeat. `batch` and `line` are the write's
     row in a batch; `columns` (a JSON object) has the values of the row that are not sent. `run_key` is the key of
     the batch's run ("": the run has no key; None: not known, or not a row of a batch). `operator`, `host` and `process`
-    sent the last attempt (None: an earlier version of escrowctl did not record it).
+    sent the last attempt (None: an earlier version of escrowctl did not record it; or see `is_recorded`).
     """
 
     operation: str
@@ -137,6 +137,11 @@ class Intent(NamedTuple):
     def sender(self) -> str:
         """The process that sent the last attempt, for messages."""
         return f"process {self.process} on {self.host}" if self.host is not None else "another process"
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether no process sent the last attempt: an operator recorded it as perhaps sent before."""
+        return self.host is not None and self.process is None
 
     @property
     def fingerprints(self) -> tuple[str, ...]:
@@ -261,14 +266,13 @@ class Entry(NamedTuple):
     @property
     def is_recorded_later(self) -> bool:
         """Whether an operator recorded the write as perhaps sent before: the time of its first sending is not known."""
-        return RECORDED_LATER in (self.settlement.detail, *(event.detail for event in self.history))
+        # An imported entry has no history.
+        return self.intent.is_recorded or any(event.detail == RECORDED_LATER for event in self.history)
 
     @property
     def shown_sent_at(self) -> str | None:
         """When the last attempt was sent, for views; None: it was not, or not by this journal."""
-        attempts = [one.detail for one in self.history if one.state is State.IN_FLIGHT or one.detail == RECORDED_LATER]
-        is_elsewhere = RECORDED_LATER in (self.settlement.detail, *attempts[-1:])
-        return None if is_elsewhere or self.state is State.NOT_SENT else self.sent_at
+        return None if self.intent.is_recorded or self.state is State.NOT_SENT else self.sent_at
 
     @property
     def shown_state(self) -> str:

@@ -220,8 +220,9 @@ class Writer:
             if needs_reason and self.find_known(request) is None:
                 self.journal.record_reason(OperatorDecision(runtime.operator, request.options.reason or ""))
             intent = self._make_intent(request)
+        process = os.getpid() if is_new else None
         intent = intent._replace(
-            account=account_of(service), operator=runtime.operator, host=runtime.host, process=os.getpid()
+            account=account_of(service), operator=runtime.operator, host=runtime.host, process=process
         )
         caps = service.caps if request.is_capped and is_new else NO_CAPS
         outcome = None if is_new else Settlement(Outcome.UNKNOWN, RECORDED_LATER)

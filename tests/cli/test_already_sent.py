@@ -88,9 +88,13 @@ def test_recording_opens_no_new_journal_and_no_cap_stops_it(profile: Profile, ru
     assert replaced(run, export(run, tmp_path / "e.jsonl")).code == 0
 
     recorded, other = run(*CREATE, *LOST), run(*create("1"), "--json")
+    assert len(run("journal", "list", "--unknown", "--json").json) == 1
+    # A record that is resolved stays one in the next journal.
+    assert run("journal", "resolve", "j2", "--not-applied", "--reason", "no", "--allow-unreadable").code == 0
+    assert replaced(run, export(run, tmp_path / "f.jsonl")).code == 0
+    assert [one["sent_at"] is None for one in run("journal", "list", "--json").json] == [True, False]
 
     assert (recorded.code, other.error["code"], len(server.writes)) == (12, "confirmation_needed", 1)
-    assert len(run("journal", "list", "--unknown", "--json").json) == 1
 
 
 def test_recorded_release_counts_for_caps_with_the_expected_amount(profile: Profile, run: Run) -> None:

@@ -100,8 +100,10 @@ def test_journal_is_set_up_once_and_by_init_alone(
     kept.write_text(f"{kept.read_text()}\n")  # an editor has added it
     assert (run(*CREATE, "--reference", "A-1").code, len([*kept.parent.glob("*.head")])) == (7, 1)
     assert run("journal", "list", environ={"ESCROWCTL_JOURNAL": ""}).out == ""
-    kept.write_bytes(b"\xff")
-    assert run(*CREATE, "--reference", "A-1").code == 17
+    for content in (b"\xff", b"x" * 500):
+        kept.write_bytes(content)
+        refused = run(*CREATE, "--reference", "A-1")
+        assert (refused.code, "init --from" in refused.err) == (17, False)
     kept.write_text(made.out)
     with psycopg.connect(postgres.url) as database:
         database.execute("SET session_replication_role = 'replica'")

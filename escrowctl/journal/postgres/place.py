@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import re
 from functools import cached_property
@@ -22,7 +21,7 @@ from escrowctl.journal.postgres.health import Health, examine
 from escrowctl.journal.postgres.leases import Leases
 from escrowctl.journal.postgres.storage import PostgresStorage
 from escrowctl.journal.shared_writes import keep_file
-from escrowctl.journal.storage import Storage, damaged
+from escrowctl.journal.storage import Storage, damaged, unusable
 from escrowctl.journal.witness import Witness
 from escrowctl.journal_url import JournalUrl
 from escrowctl.runtime import Clock, DrawWait
@@ -82,12 +81,16 @@ class PostgresPlace:
     @cached_property
     def head_path(self) -> Path:
         """See `storage.JournalPlace`: the saved head of the journal that this URL has led to, or else leads to."""
-        with contextlib.suppress(FileNotFoundError):
+        try:
             journal_id = read_regular(self._id_path, limit=_MAX_ID_BYTES)[0].decode("ascii", "replace").strip()
-            if not re.fullmatch(UUID_PATTERN, journal_id):
-                raise damaged(str(self._id_path), "it should contain the journal's id")
-            return self._id_path.with_name(f"{journal_id}.head")
-        return self._id_path.with_name(f"{self.find_id()}.head")
+        except FileNotFoundError:
+            return self._id_path.with_name(f"{self.find_id()}.head")
+        except OSError as error:
+            raise unusable(str(self._id_path), error.strerror or str(error), reason="") from error
+        if not re.fullmatch(UUID_PATTERN, journal_id):
+            # The journal itself may be valid: no hint to replace it.
+            raise unusable(str(self._id_path), "it should contain the journal's id", reason="")
+        return self._id_path.with_name(f"{journal_id}.head")
 
     @property
     def exists(self) -> bool:

@@ -63,6 +63,7 @@ COMMANDS = {
     "journal totals": "journal.listing.totals",
     "journal verify": "journal.transfer.verify_journal",
     "journal init": "journal.init.init",
+    "journal open": "journal.init.open_for_creates",
     "journal export": "journal.transfer.export",
     "journal import": "journal.transfer.import_file",
     "auth login": "auth.login.login",

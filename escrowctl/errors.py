@@ -213,7 +213,7 @@ class Reason:
     IN_PROGRESS = "in_progress"
     MAY_BE_IN_PROGRESS = "may_be_in_progress"
     MONEY_CHANGED = "money_changed"
-    NEEDS_REASON = "needs_reason"
+    NOT_OPENED = "not_opened"
     NO_HISTORY = "no_history"
     NO_STATUS = "no_status"
     NOT_CONFIRMED = "not_confirmed"

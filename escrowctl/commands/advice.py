@@ -15,7 +15,7 @@ Facts = Mapping[str, object]
 _MAX_HINTS = 2
 
 _INIT = "journal init --from NEWEST_EXPORT --yes"
-INIT_FROM_EXPORT = command(_INIT, "to create a new journal from an export (a shared one with --name and --admin)")
+INIT_FROM_EXPORT = command(_INIT, "to replace it, after journal export (a shared one: stop all jobs, see help journal)")
 """The hint if escrowctl refuses to use a journal. `journal export` can still read such a journal."""
 
 _USE_REQUIRED = Hint("set ESCROWCTL_JOURNAL to its URL, or ESCROWCTL_HOME to its folder", "to use that journal")
@@ -97,9 +97,9 @@ _HINTS: Mapping[str, tuple[Hint, ...]] = {
         Hint("repeat the command with --expect-amount {amount} --expect-currency {currency}", "if {found} is right"),
         _FIND_FIELD,
     ),
-    Reason.NEEDS_REASON: (
+    Reason.NOT_OPENED: (
         command("help journal", "first record each write that may be missing (--already-sent)", bare=True),
-        Hint("add --reason TEXT to a tx create", "then, to open the journal for everybody"),
+        command("journal open --reason TEXT", "then, to open the journal for everybody"),
     ),
     Reason.NO_HISTORY: (
         command("journal init", "create the journal once, on a disk that stays or in a database", bare=True),

@@ -40,7 +40,7 @@ def check_journal(journal: Journal, monotonic: Callable[[], float]) -> Iterator[
         if closing is not None:
             yield Finding("journal", Verdict.FAILED, f"{described}; it is closed: {closing}")
             return
-        waits = "; it was made from an export: the first create needs a reason" if journal.needs_reason() else ""
+        waits = "; it was made from an export, and has to be opened (journal open)" if journal.is_unopened() else ""
         yield Finding("journal", Verdict.WARNING if waits else Verdict.OK, described + waits, hints)
     else:
         yield Finding("journal", Verdict.FAILED if place.is_shared else Verdict.SKIPPED, describe_missing(place))

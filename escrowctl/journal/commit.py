@@ -14,6 +14,7 @@ from escrowctl.journal.fold import keys_to_check
 from escrowctl.journal.model import (
     DECIDED_RESEND,
     LOST_IN_FLIGHT,
+    RECORDED_LATER,
     UNSETTLED,
     AttemptRequest,
     Entry,
@@ -147,10 +148,11 @@ class Commit(Questions):
         if earlier is not None:
             self._require_ended(earlier)
         caps.check_caps(self.view, intent, request.caps, earlier=earlier)
-        begun, outcome = self._record_attempt(intent, earlier, request_id=request.request_id), request.outcome
-        if outcome is None:
+        begun = self._record_attempt(intent, earlier, request_id=request.request_id)
+        if not intent.already_sent:
             return begun
-        return self.transaction.append(begun.number, Kind.SETTLEMENT, facts_of_settlement(outcome))
+        unknown = facts_of_settlement(Settlement(Outcome.UNKNOWN, RECORDED_LATER))
+        return self.transaction.append(begun.number, Kind.SETTLEMENT, unknown)
 
     def _begin_next_attempt(self, request: AttemptRequest, entry: Entry) -> Entry:
         self._require_unchanged(entry)

@@ -95,6 +95,7 @@ FIELDS = (
     Field("line", "intent.line", _INTENT, int, nullable=True, queried=True, shown=True),
     Field("columns", "intent.columns", _INTENT, nullable=True),
     Field("run_key", "intent.run_key", _INTENT, nullable=True),
+    Field("already_sent", "intent.already_sent", _INTENT, int, decode=bool),
     Field("origin", "origin", _IMPORT, nullable=True, pattern=_ORIGIN_PATTERN, queried=True, shown=True),
 )
 QUERIED_FIELDS = tuple(field.name for field in FIELDS if field.queried)
@@ -138,7 +139,7 @@ _UNSETTLED: Facts = {field.name: None if field.nullable else field.type() for fi
 DEFAULT_FACTS: Facts = {
     field.name: None if field.nullable else field.type()
     for field in FIELDS
-    if field.nullable or field.pattern == _NUMBERS_PATTERN or field.name in ("may_repeat", "verified", "resends")
+    if field.nullable or field.pattern == _NUMBERS_PATTERN or (field.type is int and field.name != "attempt")
 }
 """Field name -> default value (None, 0 or ""). A record leaves out a field with its default value."""
 

@@ -32,7 +32,8 @@ def check_duplicates(
         for entry in duplicates
         if keys & duplicate_keys(entry) and (intent.reference is None or entry.intent.reference is None)
     ]
-    check_identical(identical, intent, now=now)
+    if intent.is_once_only or not intent.already_sent:  # identical creates may both be lost
+        check_identical(identical, intent, now=now)
     if intent.has_no_id:
         check_reference([entry for entry in duplicates if references & duplicate_keys(entry)], intent, now=now)
 
@@ -97,7 +98,13 @@ def find_by_key(
     for a different request, reference or batch, or with a different API key. `EARLIER_UNKNOWN` if the API key
     differs and the outcome is unknown. `BUSY` if the entry is in flight.
     """
-    found = [entry for entry in duplicates if entry.intent.idempotency_key == intent.idempotency_key]
+    found = [
+        entry
+        for entry in duplicates
+        if entry.intent.idempotency_key == intent.idempotency_key
+        # What was recorded by mistake, and never sent, does not use up its key.
+        and not (entry.intent.already_sent and entry.state is State.NOT_APPLIED)
+    ]
     for earlier in found:
         _check_request(earlier, intent)
         if earlier.state is State.IN_FLIGHT:

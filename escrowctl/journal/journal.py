@@ -250,11 +250,11 @@ class Journal:
         with self._asking() as questions:
             return questions.find_repeated(intent, resend_throttled=resend_throttled)[0]
 
-    def needs_reason(self) -> bool:
-        """Whether live creates need a reason: the journal was made from an export, and no reason is recorded."""
+    def is_unopened(self) -> bool:
+        """Whether live creates have to wait: the journal was made from an export, and no operator has opened it."""
         return self.storage.read_last_journal_kind() == Kind.OPENING
 
-    def record_reason(self, decision: OperatorDecision) -> None:
+    def open_for_creates(self, decision: OperatorDecision) -> None:
         """Record why live creates may be sent although the export that made this journal may lack writes."""
         with self.checked_commit() as commit:
             commit.transaction.append_journal_record(Kind.REASON, decision.facts)

@@ -92,7 +92,8 @@ class Intent(NamedTuple):
     `allowed_duplicates` are the numbers of entries that this write may repeat. `batch` and `line` are the write's
     row in a batch; `columns` (a JSON object) has the values of the row that are not sent. `run_key` is the key of
     the batch's run ("": the run has no key; None: not known, or not a row of a batch). `operator`, `host` and `process`
-    sent the last attempt (None: an earlier version of escrowctl did not record it; or see `is_recorded`).
+    sent the last attempt (None: an earlier version of escrowctl did not record it). `already_sent`: they only recorded
+    it, because the write was perhaps sent before, without this journal.
     """
 
     operation: str
@@ -117,6 +118,7 @@ class Intent(NamedTuple):
     line: int | None = None
     columns: str | None = None
     run_key: str | None = None
+    already_sent: bool = False
 
     @property
     def amount(self) -> Number | None:
@@ -137,11 +139,6 @@ class Intent(NamedTuple):
     def sender(self) -> str:
         """The process that sent the last attempt, for messages."""
         return f"process {self.process} on {self.host}" if self.host is not None else "another process"
-
-    @property
-    def is_recorded(self) -> bool:
-        """Whether no process sent the last attempt: an operator recorded it as perhaps sent before."""
-        return self.host is not None and self.process is None
 
     @property
     def fingerprints(self) -> tuple[str, ...]:
@@ -267,12 +264,12 @@ class Entry(NamedTuple):
     def is_recorded_later(self) -> bool:
         """Whether an operator recorded the write as perhaps sent before: the time of its first sending is not known."""
         # An imported entry has no history.
-        return self.intent.is_recorded or any(event.detail == RECORDED_LATER for event in self.history)
+        return self.intent.already_sent or any(event.detail == RECORDED_LATER for event in self.history)
 
     @property
     def shown_sent_at(self) -> str | None:
         """When the last attempt was sent, for views; None: it was not, or not by this journal."""
-        return None if self.intent.is_recorded or self.state is State.NOT_SENT else self.sent_at
+        return None if self.intent.already_sent or self.state is State.NOT_SENT else self.sent_at
 
     @property
     def shown_state(self) -> str:
@@ -334,7 +331,7 @@ class AttemptRequest(NamedTuple):
 
     `caps` limit the amount. `resend_throttled`: also after a reply 425 or 429. `again` is an entry to send again,
     even if the outcome is unknown: the service deduplicates, or there is an operator's `decision`. `intent` is then
-    the intent of that entry, with the current account. `outcome` is recorded with the intent: it is not sent now.
+    the intent of that entry, with the current account.
     """
 
     intent: Intent
@@ -343,7 +340,6 @@ class AttemptRequest(NamedTuple):
     resend_throttled: bool = False
     again: Entry | None = None
     decision: OperatorDecision | None = None
-    outcome: Settlement | None = None
 
 
 class Selection(NamedTuple):

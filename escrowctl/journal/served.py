@@ -98,8 +98,8 @@ class ServedJournal(Journal):
             return super().select_all(selection)
         return iter(self._ask(lambda: [*Journal.select_all(self, selection)]))
 
-    def needs_reason(self) -> bool:
-        """See `Journal.needs_reason`. A run asks before it begins, and no run changes the answer."""
+    def is_unopened(self) -> bool:
+        """See `Journal.is_unopened`. A run asks before it begins, and no run changes the answer."""
         return False
 
     def _ask(self, function: Callable[[], _T]) -> _T:

@@ -13,7 +13,7 @@ from escrowctl.journal.model import Entry, State, confirmed_by_read, parse_entry
 from escrowctl.writes.create import conclude_create, settle_accepted
 from escrowctl.writes.kinds import kind_of
 from escrowctl.writes.requests import WriteRequest
-from escrowctl.writes.result import WriteResult, write_failure
+from escrowctl.writes.result import WriteResult, recorded_error, write_failure
 from escrowctl.writes.writer import Writer
 
 if TYPE_CHECKING:
@@ -45,6 +45,8 @@ class Pipeline:
         with self._writer.hold_locks(request):
             confirm()
             result = self._writer.perform(request, entry_to_repeat=again)
+            if request.options.already_sent and result.sent_entry.state is State.UNKNOWN:
+                raise recorded_error(result.sent_entry, self._writer.journal.place.location)
             if kind.needs_id and result.sent_entry.state is State.UNKNOWN and not result.replayed:
                 result = settle_accepted(result, self._writer)
         if request.operation.creates_record:

@@ -256,6 +256,7 @@ def make_intent(service: Service, request: WriteRequest, idempotency_key: str) -
         reason=options.reason,
         allowed_duplicates=options.allowed_duplicates,
         account=account_of(service),
+        already_sent=options.already_sent,
         **options.origin._asdict(),
     )
 
@@ -266,13 +267,13 @@ def require_writable(service: Service) -> None:
         raise not_sent(ErrorCode.READ_ONLY, f"the profile {service.name} is read-only.")
 
 
-def is_reason_needed(service: Service, operation: Operation, journal: Journal) -> bool:
-    """Whether a write needs a reason: it is the first live create in a journal that was made from an export."""
-    return service.live and operation is CREATE_TRANSACTION and journal.needs_reason()
+def is_unopened(service: Service, operation: Operation, journal: Journal) -> bool:
+    """Whether a write has to wait: it is a live create, and its journal was made from an export and not opened."""
+    return service.live and operation is CREATE_TRANSACTION and journal.is_unopened()
 
 
-def require_reason(service: Service, operation: Operation, journal: Journal, reason: str | None) -> None:
-    """Raise EscrowctlError `ErrorCode.CONFIRMATION_NEEDED` if this write needs a reason and `reason` is None."""
-    if reason is None and is_reason_needed(service, operation, journal):
-        message = "this journal was made from an export: creates that were sent after the export may be missing."
-        raise not_sent(ErrorCode.CONFIRMATION_NEEDED, message, reason=Reason.NEEDS_REASON)
+def require_opened(service: Service, operation: Operation, journal: Journal) -> None:
+    """Raise EscrowctlError `ErrorCode.CONFIRMATION_NEEDED` if `is_unopened`."""
+    if is_unopened(service, operation, journal):
+        message = "this journal was made from an export, and was not opened: it may lack creates that were sent."
+        raise not_sent(ErrorCode.CONFIRMATION_NEEDED, message, reason=Reason.NOT_OPENED)

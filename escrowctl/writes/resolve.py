@@ -275,9 +275,12 @@ class EntryResolver:
         return self._journal.settle_later(entry, settlement)
 
     def _find_candidates(self, entry: Entry, listed: ListedRecords) -> Candidates:
-        return find_candidates(
-            entry, listed, self._service, is_taken=lambda one: find_creator(self._writer, entry, one) is not None
-        )
+        def is_taken(resource_id: str) -> bool:
+            # An operator may have named the wrong id.
+            other = find_creator(self._writer, entry, resource_id)
+            return other is not None and other.settlement.detail != DECIDED_APPLIED
+
+        return find_candidates(entry, listed, self._service, is_taken=is_taken)
 
     def _find_same_write(self, entry: Entry) -> Entry | None:
         """Return a second entry that is done and made the same change to the same record; None if there is none."""
@@ -318,7 +321,7 @@ class EntryResolver:
     def _require_unused_id(self, entry: Entry, resource_id: str) -> None:
         other = find_creator(self._writer, entry, resource_id) if entry.intent.has_no_id else None
         if other is not None:
-            message = f"{other.name} already created {resource_id}."
+            message = f"{other.name} already created {resource_id} ({other.settlement.detail})."
             raise not_sent(ErrorCode.ALREADY_DONE, message, effect=Effect.NOTHING_RECORDED)
 
     def _require_readable(self, resource_id: str) -> KnownFields:

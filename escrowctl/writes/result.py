@@ -116,6 +116,19 @@ def write_failure(service: Service, result: WriteResult) -> EscrowctlError:
             )
 
 
+def recorded_error(entry: Entry, location: str) -> EscrowctlError:
+    """Return the error of a write that was only recorded, in the journal at `location`, as perhaps sent before."""
+    recorded = f"the {entry.intent.verb} is recorded as {entry.name} in {location}, with an unknown outcome"
+    return EscrowctlError(
+        ErrorCode.OUTCOME_UNKNOWN,
+        f"{recorded}. {kind_of(entry.intent.operation).unknown_sentence.format(id=entry.intent.resource_id)}",
+        effect=Effect.NOTHING_SENT_NOW,
+        outcome=Outcome.UNKNOWN,
+        facts=entry.facts,
+        reason=Reason.UNKNOWN,
+    )
+
+
 def describe_differences(service: Service, record: Record | None, sent: Money | None) -> str | None:
     """Return a clause about a failed status, amount or currency of a created record; None if all are as sent."""
     if record is None:

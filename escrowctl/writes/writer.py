@@ -24,24 +24,15 @@ from escrowctl.contract.record import Record, make_record
 from escrowctl.contract.redaction import find_signing_secret, hide_private_values, may_hold_secret, redact
 from escrowctl.errors import Effect, ErrorCode, EscrowctlError, Outcome, Reason, Stopped, not_sent
 from escrowctl.journal.journal import Journal
-from escrowctl.journal.model import (
-    NO_CAPS,
-    RECORDED_LATER,
-    AttemptRequest,
-    Entry,
-    Intent,
-    OperatorDecision,
-    Settlement,
-    State,
-)
+from escrowctl.journal.model import NO_CAPS, AttemptRequest, Entry, Intent, OperatorDecision, Settlement, State
 from escrowctl.runtime import timestamp
 from escrowctl.writes.outcome import Judgement, find_other_write, judge_write, make_sent_request
 from escrowctl.writes.requests import (
     WriteRequest,
     account_of,
-    is_reason_needed,
+    is_unopened,
     make_intent,
-    require_reason,
+    require_opened,
     require_writable,
 )
 from escrowctl.writes.result import WriteResult, describe_differences, not_recorded
@@ -93,7 +84,7 @@ class Writer:
         sent = self.journal.find_repeated(intent, resend_throttled=self.service.may_repeat_throttled)
         if sent is not None:
             return self._replay(sent, request)
-        require_reason(self.service, request.operation, self.journal, request.options.reason)
+        require_opened(self.service, request.operation, self.journal)
         return None
 
     def find_recent_create(self, request: WriteRequest) -> Entry | None:
@@ -212,22 +203,20 @@ class Writer:
         return Request(request.operation.method, url, headers, body)
 
     def _begin(self, request: WriteRequest, again: Entry | None, decision: OperatorDecision | None = None) -> Entry:
-        service, runtime, is_new = self.service, self.runtime, not request.options.already_sent
+        service, runtime, already_sent = self.service, self.runtime, request.options.already_sent
         if again is not None:
-            intent = again.intent
+            intent = again.intent._replace(already_sent=False)
         else:
-            needs_reason = is_new and is_reason_needed(service, request.operation, self.journal)
-            if needs_reason and self.find_known(request) is None:
-                self.journal.record_reason(OperatorDecision(runtime.operator, request.options.reason or ""))
+            if not already_sent and is_unopened(service, request.operation, self.journal):
+                # It refuses what is not known: that is not sent again.
+                self.find_known(request)
             intent = self._make_intent(request)
-        process = os.getpid() if is_new else None
         intent = intent._replace(
-            account=account_of(service), operator=runtime.operator, host=runtime.host, process=process
+            account=account_of(service), operator=runtime.operator, host=runtime.host, process=os.getpid()
         )
-        caps = service.caps if request.is_capped and is_new else NO_CAPS
-        outcome = None if is_new else Settlement(Outcome.UNKNOWN, RECORDED_LATER)
-        throttled, request_id = service.may_repeat_throttled, runtime.new_request_id()
-        self.entry = self.journal.begin(AttemptRequest(intent, request_id, caps, throttled, again, decision, outcome))
+        caps = service.caps if request.is_capped and not already_sent else NO_CAPS
+        attempt = AttemptRequest(intent, runtime.new_request_id(), caps, service.may_repeat_throttled, again, decision)
+        self.entry = self.journal.begin(attempt)
         return self.entry
 
     def _make_intent(self, request: WriteRequest) -> Intent:

@@ -22,6 +22,7 @@ def test_recorded_create_is_unknown_and_then_the_result_of_the_jobs_line(service
     recorded = run(*JOB, *LOST, "--json")
 
     assert (recorded.code, recorded.error["outcome"], recorded.error["sent_at"]) == (12, "unknown", None)
+    assert "j1" in recorded.error["message"]
     assert [run(*JOB, *LOST).code, run(*JOB).code, run(*CREATE).code, server.seen] == [12, 12, 12, []]
     searched = run("journal", "resolve", "j1", "--json")
     assert (searched.code, "tx_1" in searched.error["hint"]) == (12, True)
@@ -125,3 +126,26 @@ def test_recording_needs_a_reason_and_has_no_dry_run(service_and_run: ServiceAnd
     codes = [run(*JOB, LOST[0]).code, run(*JOB, *LOST, "--dry-run").code, run(*RELEASE, *LOST, "--dry-run").code]
 
     assert (codes, journal()) == ([2, 2, 2], [])
+
+
+def test_lost_creates_of_one_amount_are_all_recorded_and_one_escrow_matches_each(
+    service_and_run: ServiceAndRun,
+) -> None:
+    _, run = service_and_run(by_path(listed=listing(item("tx_1")), one=json_reply(HELD)))
+    decision = ("--reason", "support")
+
+    recorded = [run(*line, *LOST, "--json").error["code"] for line in (CREATE, JOB)]
+
+    assert recorded == ["outcome_unknown"] * 2
+    # The wrong entry gets the id: that must not hide the escrow from the right one.
+    assert run("journal", "resolve", "j1", "--applied", "--id", "tx_1", *decision).code == 0
+    found, denied = run("journal", "resolve", "j2"), run("journal", "resolve", "j2", "--not-applied", *decision)
+    assert ("tx_1" in found.err, denied.code) == (True, 3)
+
+
+def test_mistaken_record_does_not_use_up_its_key(service_and_run: ServiceAndRun) -> None:
+    server, run = service_and_run(writes_meet(json_reply(HELD)))
+    assert run(*create("200"), *JOB[len(CREATE) :], *LOST).code == 12
+    assert run("journal", "resolve", "j1", "--not-applied", "--allow-unreadable", "--reason", "typo").code == 0
+
+    assert (run(*JOB).code, len(server.writes)) == (0, 1)

@@ -131,6 +131,7 @@ LINES = {
     "journal totals": "",
     "journal verify": "",
     "journal init": "",
+    "journal open": "--reason TEXT",
     "journal export": "",
     "journal import": "FILE",
     "api": "GET /transactions",

@@ -60,7 +60,7 @@ def test_wait_for_the_database_is_drawn(
         assert run(*CREATE, "--reference", "A-1").code == 0
         end.join()
 
-    assert any("the journal" in text for text in drawn)
+    assert any("the database" in text for text in drawn)
 
 
 def note_outermost(trips: list[str], name: str, method: Callable[..., object]) -> Callable[..., object]:

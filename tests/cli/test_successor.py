@@ -178,14 +178,15 @@ def test_pin_of_the_old_journal_refuses_the_new_one(profile: Profile, run: Run, 
 
     new = replaced(run, exported, environ=pinned)
 
-    because = ("--reason", "asked the service")
-    refused = run(*OTHER, *because, "--json", environ=pinned)
+    refused = run(*OTHER, "--json", environ=pinned)
     assert (new.code, refused.code, new.json["journal_id"] in refused.error["message"]) == (0, 17, True)
     allowed = pinned | {"ESCROWCTL_JOURNAL_ID": new.json["journal_id"]}
-    assert (run(*OTHER, *because, environ=allowed).code, len(server.writes)) == (0, 2)
+    opening = ("journal", "open", "--reason", "asked the service", "--yes")
+    assert [run(*line, environ=allowed).code for line in (OTHER, opening, OTHER)] == [3, 0, 0]
+    assert len(server.writes) == 2
 
 
-def test_first_live_create_in_the_new_journal_needs_a_reason(profile: Profile, run: Run, tmp_path: Path) -> None:
+def test_live_creates_wait_until_the_new_journal_is_opened(profile: Profile, run: Run, tmp_path: Path) -> None:
     server = profile('mode = "live"')
     keyed = (*CREATE, "--reference", "A-1", "--idempotency-key", "k-1")
     assert run(*keyed).code == 0
@@ -194,15 +195,18 @@ def test_first_live_create_in_the_new_journal_needs_a_reason(profile: Profile, r
     verdicts = [{one["name"]: one["verdict"] for one in run("doctor", "--json").json["checks"]}["journal"]]
 
     asked = [
-        run(*OTHER, "--json"),
+        run(*OTHER, "--reason", "every line of this job has one", "--json"),
         run(*OTHER, "--dry-run", "--json"),
         run("batch", "create", "-", "--yes", "--json", stdin=rows),
     ]
-    replayed, answered = run(*keyed, "--json"), run(*OTHER, "--reason", "asked the service")
+    opening = ("journal", "open", "--reason", "asked the service", "--json")
+    asked.append(run(*opening))
+    replayed, opened, answered = run(*keyed, "--json"), run(*opening, "--yes"), run(*OTHER)
     verdicts += [{one["name"]: one["verdict"] for one in run("doctor", "--json").json["checks"]}["journal"]]
 
     assert verdicts == ["warning", "ok"]
-    assert [(result.code, result.error["code"]) for result in asked] == [(3, "confirmation_needed")] * 3
+    assert [(result.code, result.error["code"]) for result in asked] == [(3, "confirmation_needed")] * 4
+    assert [one.json["opened"] for one in (opened, run(*opening))] == [True, False]
     assert (replayed.code, replayed.json["id"], answered.code, len(server.writes)) == (0, "tx_1", 0, 2)
     assert (run(*UNKNOWN).code, run("batch", "create", "-", "--yes", stdin=rows).code) == (0, 0)
     assert run("journal", "verify").code == 0

@@ -42,7 +42,7 @@ def test_begin_is_taken_back_if_no_standby_confirms_it_in_time(
             journal.begin(AttemptRequest(create(2), "r2"))
         assert journal.settle(sent, DONE).state is State.DONE
         with pytest.raises(EscrowctlError):
-            journal.record_reason(OperatorDecision("operator", "an import is such a commit too"))
+            journal.open_for_creates(OperatorDecision("operator", "an import is such a commit too"))
     finally:
         database.execute("ALTER SYSTEM RESET ALL")
         database.execute("SELECT pg_reload_conf()")

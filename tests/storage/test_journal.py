@@ -139,7 +139,7 @@ def test_closed_journal_refuses_every_write_and_names_its_successor(journal: Jou
         lambda: journal.begin(AttemptRequest(create(2), "r2")),
         lambda: journal.settle(entry, DONE),
         lambda: journal.store_new_batch(lambda name: [PlanRow(name, 0, "{}")]),
-        lambda: journal.record_reason(OperatorDecision("anna", "desk")),
+        lambda: journal.open_for_creates(OperatorDecision("anna", "desk")),
     ]
 
     for write in writes:
@@ -150,15 +150,15 @@ def test_closed_journal_refuses_every_write_and_names_its_successor(journal: Jou
 
 
 def test_journal_made_from_an_export_asks_for_a_reason_once(journal: Journal) -> None:
-    asked = [journal.needs_reason()]
+    asked = [journal.is_unopened()]
     with journal.storage.transaction() as transaction:
         transaction.append_journal_record(Kind.OPENING, {"journal_id": "old"})
-    asked.append(journal.needs_reason())
+    asked.append(journal.is_unopened())
     journal.begin(AttemptRequest(create(1), "r1"))
 
-    journal.record_reason(OperatorDecision("anna", "desk"))
+    journal.open_for_creates(OperatorDecision("anna", "desk"))
 
-    assert [*asked, journal.needs_reason()] == [False, True, False]
+    assert [*asked, journal.is_unopened()] == [False, True, False]
     assert verify(journal.storage, journal.witness).problem is None
 
 

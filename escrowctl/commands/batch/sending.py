@@ -52,7 +52,7 @@ from escrowctl.prompt import confirmation_needed
 from escrowctl.runtime import describe_age, timestamp
 from escrowctl.session import Session, session_of
 from escrowctl.writes.kinds import kind_of
-from escrowctl.writes.requests import account_of, make_intent, require_reason, require_writable
+from escrowctl.writes.requests import account_of, make_intent, require_opened, require_writable
 
 
 def create(
@@ -209,7 +209,7 @@ def _start_new_batch(session: Session, checked: CheckedFile, file: str, options:
     if not sums:
         _note_all_done(session, options, checked.rows)
         return
-    require_reason(service, kind.operation, journal, None)
+    require_opened(service, kind.operation, journal)
     _require_under_caps(session, kind, sums)
     source = "standard input" if file == "-" else Path(file).name
     now = timestamp(session.runtime.now())

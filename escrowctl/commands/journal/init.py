@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from escrowctl.commands.journal.transfer import read_export
+from escrowctl.commands.writing import check_text
 from escrowctl.contract.json import JsonValue, as_json
 from escrowctl.errors import bad_value
+from escrowctl.journal.model import OperatorDecision, Selection, State
 from escrowctl.journal.sqlite.place import SqlitePlace
 from escrowctl.options import YesOption
 from escrowctl.output.view import Listing, View
@@ -89,6 +91,42 @@ def init(
         session.console.note("name", message, important=True)
 
 
+def open_for_creates(
+    context: typer.Context,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="A reason to store in the journal.")],
+    yes: YesOption = False,
+) -> None:
+    """Allow live creates in a journal that was made from an export.
+
+    Until then it refuses them, because it may lack creates that were sent. Record these first: see
+    escrowctl help journal.
+
+    \b
+    Examples:
+      escrowctl journal open --reason "all orders of today were looked up"
+      escrowctl journal open --reason "ticket 5512" --yes
+    """
+    session = session_of(context)
+    session.service.refuse_key(check_text(reason, name="--reason"))
+    journal = session.journal
+    where = journal.place.location
+    if is_unopened := journal.is_unopened():
+        if not yes:
+            unknown = sum(1 for _ in journal.select_all(Selection(states=(State.UNKNOWN,))))
+            lines = [f"  {where}   unknown writes: {unknown}", "A create that it lacks can be sent a second time then."]
+            session.prompt.confirm(
+                [*lines, "To let everybody who uses this journal create escrows, type yes:"],
+                "yes",
+                why="opening a journal needs confirmation",
+                declined="the journal was not opened",
+            )
+        journal.open_for_creates(OperatorDecision(session.runtime.operator, reason))
+    else:
+        session.console.note("open", "this journal is open; it was not changed")
+    document = as_json({"journal_id": journal.storage.journal_id, "path": where, "opened": is_unopened})
+    session.show(View(document, journal.storage.journal_id, document), done=f"the journal {where} was opened")
+
+
 def _init_own(session: Session) -> None:
     """Create the journal of this machine if there is none."""
     with closing(session.journals.open(reading=True, check_required_ids=False)) as journal:
@@ -129,8 +167,8 @@ def _replace(
             "from_export",
             f"{_describe_missing(missing)}. "
             f"{'' if new.was_closed else 'No old journal was closed: if one can still be used, stop all who use it. '}"
-            "Record the writes that were sent after the export: repeat each line with --already-sent, and resolve it. "
-            "Then open the journal by a live create with --reason. It lacks unsent rows of batches: to send them, take "
+            "Record what was sent after the export: repeat each line with --already-sent, and resolve it. Then open "
+            "the journal for creates (journal open --reason TEXT). It lacks unsent rows of batches: to send them, take "
             "what the service may have out of the file, then repeat it with --skip-done. Set ESCROWCTL_JOURNAL_ID and "
             "journal_id to the new id",
             important=True,

@@ -69,7 +69,8 @@ class LimitedConnection(psycopg.Connection[Any]):
             while True:
                 ready = yield wanted
                 if not ready:
-                    self.draw_wait(time.monotonic() - began)
+                    with contextlib.suppress(Exception):
+                        self.draw_wait(time.monotonic() - began)
                 if ready & Ready.R and not is_cancelled:
                     end = time.monotonic() + self.answer_seconds
                 elif time.monotonic() > end:
@@ -115,7 +116,7 @@ class PostgresConnection:
             )
         self._connection.add_notice_handler(self._note)
         if draw_wait is not None:
-            self._connection.draw_wait = functools.partial(draw_wait, "waiting for the journal's database")
+            self._connection.draw_wait = functools.partial(draw_wait, "waiting for the database: do not kill this")
         self.limited = self._connection.limited
         """See `LimitedConnection`."""
         self._pipeline: psycopg.Pipeline | None = None

@@ -116,7 +116,8 @@ class PostgresConnection:
             )
         self._connection.add_notice_handler(self._note)
         if draw_wait is not None:
-            self._connection.draw_wait = functools.partial(draw_wait, "waiting for the database: do not kill this")
+            text = "waiting for the database; do not kill this process"
+            self._connection.draw_wait = functools.partial(draw_wait, text)
         self.limited = self._connection.limited
         """See `LimitedConnection`."""
         self._pipeline: psycopg.Pipeline | None = None

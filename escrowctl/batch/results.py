@@ -19,11 +19,11 @@ from escrowctl.output.plain import format_csv_line, render_csv
 from escrowctl.output.view import format_cell
 
 _PAGE_SIZE = 500
-_RESULT_FIELDS = ("batch", "line", "outcome", "id", "entry", "http_status", "detail")
+_RESULT_FIELDS = ("batch", "line", "outcome", "id", "entry", "http_status", "detail", "journal")
 
 
-def require_replaceable(path: Path | None, batch_name: str) -> None:
-    """Raise EscrowctlError `BAD_VALUE` if `path` exists and does not hold results of the batch `batch_name`."""
+def require_replaceable(path: Path | None, batch_name: str, journal_id: str) -> None:
+    """Raise EscrowctlError `BAD_VALUE` if `path` exists and does not hold results of this journal's batch."""
     if path is None or not os.path.lexists(path):
         return
     cells: Mapping[str, JsonValue] = {}
@@ -34,7 +34,7 @@ def require_replaceable(path: Path | None, batch_name: str) -> None:
             table.detach()
             cells = first.cells if isinstance(first, Row) else {}
     prefix = RESULT if path.suffix == ".csv" else ""
-    if not all(f"{prefix}{field}" in cells for field in _RESULT_FIELDS) or cells[f"{prefix}batch"] != batch_name:
+    if (cells.get(f"{prefix}batch"), cells.get(f"{prefix}journal")) != (batch_name, journal_id):
         raise bad_value(f'--results "{path}" exists, but does not hold results of {batch_name}: name another file.')
 
 
@@ -82,7 +82,8 @@ def list_rejects(journal: Journal, batch: Batch, *, as_json: bool) -> Iterator[s
 
 
 def _format_result_lines(journal: Journal, batch: Batch, *, is_csv: bool) -> Iterator[str]:
-    rows = ((cells_of(batch.kind, row.content), row.make_fields(batch.name)) for row in _read_rows(journal, batch))
+    names = (batch.name, journal.storage.journal_id)
+    rows = ((cells_of(batch.kind, row.content), row.make_fields(*names)) for row in _read_rows(journal, batch))
     if not is_csv:
         for cells, fields in rows:
             yield encode({**fields, "row": cells})
@@ -100,7 +101,7 @@ class _RowResult(NamedTuple):
     detail: str | None
     entry: Entry | None = None
 
-    def make_fields(self, batch_name: str) -> dict[str, JsonValue]:
+    def make_fields(self, batch_name: str, journal_id: str) -> dict[str, JsonValue]:
         """Return the fields that results add to a row."""
         entry = self.entry
         status = entry.settlement.http_status if entry else None
@@ -112,6 +113,7 @@ class _RowResult(NamedTuple):
             "entry": entry.name if entry else None,
             "http_status": Number(str(status)) if status is not None else None,
             "detail": self.detail,
+            "journal": journal_id,
         }
 
 

@@ -180,7 +180,7 @@ class _Checkup:
         try:
             with self._session.connector.open_reader(service) as reader:
                 record = reader.read(GET_TRANSACTION, resource_id)
-            entries = self._session.journal_to_read.select(Selection(None, result_ids=(resource_id,)))
+            entries = [*self._session.journal_to_read.select_all(Selection(result_ids=(resource_id,)))]
         except EscrowctlError as error:
             yield make_failure("record", error)
             return

@@ -49,7 +49,7 @@ def make_selection(
     if first is not None and end is not None and first >= end:
         raise bad_value(f"--since {since} must be before --until {until}.")
     profile = session.options.profile
-    is_used = profile is None or session.journal_to_read.select(Selection(1, profile=profile))
+    is_used = profile is None or any(session.journal_to_read.select_all(Selection(1, profile=profile)))
     if not (is_used or profile in session.resolver.profiles):
         raise bad_value(f'there is no profile "{profile}", and no journal entry has this profile.')
     names = [one.name for one in WRITES if one.word == operation]

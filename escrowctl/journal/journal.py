@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from escrowctl.errors import ErrorCode, EscrowctlError, Outcome, Reason, not_sent
@@ -279,13 +278,10 @@ class Journal:
             self.require_complete()
             raise EscrowctlError(ErrorCode.NOT_FOUND, f"{describe_missing(self.place)}.")
 
-    def select(self, selection: Selection) -> list[Entry]:
-        """Return the selected entries, newest first. An entry in flight whose process has ended is unknown."""
-        return list(islice(self.select_all(selection), selection.limit))
-
     def select_all(self, selection: Selection) -> Iterator[Entry]:
         """Yield every entry that matches a selection, newest first. The selection's limit only makes pages smaller.
 
+        An entry in flight whose process has ended is unknown.
         Each page is read completely before its entries are yielded: an open read would block writers.
         """
         before: int | None = None

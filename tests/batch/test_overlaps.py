@@ -214,7 +214,7 @@ def test_row_that_another_process_sends_now_is_named_so(start: Start, rows: Writ
     run("journal", "list")
     run("tx", "create", "--amount", "1", "--currency", "EUR", "--reference", "X")
     elsewhere = open_elsewhere(home)
-    (first,) = elsewhere.select(Selection(9))
+    (first,) = elsewhere.select_all(Selection(9))
     elsewhere.begin(AttemptRequest(first.intent._replace(reference="A-1", idempotency_key="k"), "r"))
 
     busy = run("create", str(rows(2)), *RUN)

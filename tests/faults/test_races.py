@@ -156,7 +156,7 @@ def test_write_settled_by_another_process_between_two_reads_is_done(
             return asks(locks, name)
 
         monkeypatch.setattr(LockFile, "is_held", settled_meanwhile)
-        (seen,) = loser.select(Selection(9))
+        (seen,) = loser.select_all(Selection(9))
 
     assert seen.state is State.DONE
 

@@ -111,7 +111,7 @@ def test_earlier_attempt_stays_unknown_when_the_next_intent_is_lost(opener: Open
         journal.begin(AttemptRequest(entry.intent, "r2", again=entry))
     journal.close()
 
-    (found,) = opener().select(Selection(9))
+    (found,) = opener().select_all(Selection(9))
     assert (found.attempt, found.state) == (2, State.UNKNOWN)
 
 

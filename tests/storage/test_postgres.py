@@ -111,7 +111,7 @@ def test_sender_whose_lease_has_lapsed_settles_and_begins_nothing(
     lapse_all(database, place)
 
     other = open_journal(place, now=clock)
-    assert [one.state for one in other.select(Selection(9))] == [State.UNKNOWN]
+    assert [one.state for one in other.select_all(Selection(9))] == [State.UNKNOWN]
     with pytest.raises(EscrowctlError) as refused:
         journal.begin(AttemptRequest(create(2), "run-2"))
     assert (refused.value.code, "lapsed" in refused.value.message) == (ErrorCode.JOURNAL_UNUSABLE, True)
@@ -127,7 +127,7 @@ def test_outcome_is_fenced_when_somebody_has_decided_meanwhile(
     entry = journal.begin(AttemptRequest(create(1), "run-1"))
     lapse_all(database, place)
     with contextlib.closing(open_journal(place, now=clock)) as other:
-        (lost,) = other.select(Selection(9))
+        (lost,) = other.select_all(Selection(9))
         other.settle_later(lost, DONE._replace(result_id="tx_2"))
 
     with pytest.raises(EscrowctlError) as fenced:
@@ -145,7 +145,7 @@ def test_lost_write_is_decided_when_nothing_of_it_can_arrive_any_more(
     word = OperatorDecision("ops", "asked the service")
     not_applied = Settlement(Outcome.UNKNOWN, "not applied", not_applied=True)
     with contextlib.closing(open_journal(place, now=clock)) as other:
-        (lost,) = other.select(Selection(9))
+        (lost,) = other.select_all(Selection(9))
         with pytest.raises(EscrowctlError) as decided:
             other.decide(lost, not_applied, word)
         with pytest.raises(EscrowctlError) as resent:

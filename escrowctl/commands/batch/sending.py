@@ -340,7 +340,7 @@ def _note_all_done(session: Session, options: SendOptions, rows: int) -> None:
 
 def _confirm_run(session: Session, options: SendOptions, batch: Batch, sums: dict[str, Sum], lines: list[str]) -> bool:
     """Show `lines`, the plan of a batch. Return False for a dry run. Else ask unless --yes is given; return True."""
-    require_replaceable(options.results, batch.name)
+    require_replaceable(options.results, batch.name, session.journal.storage.journal_id)
     count = sum(one.rows for one in sums.values())
     if options.dry_run and session.options.json:
         totals: JsonValue = {code: Number(f"{one.amount:f}") for code, one in sums.items() if code}

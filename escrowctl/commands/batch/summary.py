@@ -67,7 +67,7 @@ def show_summary(session: Session, summary: Summary) -> None:
 
 def save_results(session: Session, journal: Journal, batch: Batch, path: Path) -> None:
     """Write the results to `path`. Raises `OUTPUT_UNUSABLE`; `BAD_VALUE` if the file has no results of the batch."""
-    require_replaceable(path, batch.name)
+    require_replaceable(path, batch.name, journal.storage.journal_id)
     session.console.note("results", f"wrote {path} ({count_rows(write_results(journal, batch, path))})")
 
 

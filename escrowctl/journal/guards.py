@@ -242,10 +242,10 @@ def _already_done_error(entry: Entry, intent: Intent, now: datetime) -> Escrowct
             "the escrow may belong to another account."
         )
         return refusal(ErrorCode.CONFLICT, message, entry, Reason.ID_OF_ANOTHER_ACCOUNT, id=typed_id)
-    if entry.settlement.verified:
-        sentence = f"escrowctl already {entry.intent.past_participle} {typed_id} {when}."
-    elif entry.settlement.detail == DECIDED_APPLIED:
+    if entry.settlement.detail == DECIDED_APPLIED:
         sentence = f"{when} an operator recorded that {write} was applied."
+    elif entry.settlement.verified:
+        sentence = f"escrowctl already {entry.intent.past_participle} {typed_id} {when}."
     else:
         sentence = f"the service already accepted {write} {when}, but no read has confirmed it."
     alias = "" if typed_id == earlier_id else f" In {entry.name} the id is written {earlier_id}."

@@ -77,7 +77,7 @@ _HINTS: Mapping[str, tuple[Hint, ...]] = {
         Hint("repeat the command with --allow-duplicate {entry}", "if the two ids are separate escrows"),
     ),
     Reason.KEY_OF_ANOTHER_ACCOUNT: (_GET_WITH_KEY, _NEW_IDEMPOTENCY_KEY),
-    Reason.KEY_OF_ANOTHER_REQUEST: (_NEW_IDEMPOTENCY_KEY,),
+    Reason.KEY_OF_ANOTHER_REQUEST: (command("journal show {entry}", "to see that request"), _NEW_IDEMPOTENCY_KEY),
     Reason.KEY_OF_BATCH: (command("batch resume {batch}", "to send the row with this key"), _NEW_IDEMPOTENCY_KEY),
     Reason.KEY_OF_REFERENCE: (Hint("repeat the command with --reference {reference}", "to send that write again"),),
     Reason.NOT_VERIFIED: (command("journal resolve {entry}", "to check the escrow again and record the result"),),

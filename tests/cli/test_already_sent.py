@@ -102,6 +102,7 @@ def test_recorded_release_counts_for_caps_with_the_expected_amount(profile: Prof
     profile('mode = "live"', "caps.USD = 150", 'idempotency = "header"')
     expected = ("--expect-amount", "60", "--expect-currency", "USD")
 
+    assert run(*RELEASE, *LOST).code == 2
     recorded = run("tx", "release", "-", *LOST, *expected, stdin="tx_2\n")
 
     assert (recorded.code, "deduplicates by it" in recorded.err) == (12, False)

@@ -142,6 +142,7 @@ LINES = {
 CODES = {
     "tx update": 8,
     "tx watch": 13,
+    "journal open": 7,
     "batch resume": 7,
     "batch work": 7,
     "batch drop": 7,

@@ -59,7 +59,8 @@ def test_restored_older_database_is_refused_by_who_knows_better(
     kept = knows("journal", "export")
     export.write_text(kept.out)
     replacing = ("journal", "init", "--from", str(export), "--single-role", "--yes", "--json")
-    assert (kept.code, knows(*replacing).code) == (17, 2)
+    opening = ("journal", "open", "--reason", "asked", "--yes")
+    assert (kept.code, knows(*replacing).code, knows(*opening).code) == (17, 2, 17)
     # Nothing is left behind that who knows no better writes meanwhile.
     assert is_new(*CREATE, "--reference", "A-5").code == 0
     assert knows(*replacing, "--name", f"{name}_2").code == 7
@@ -71,8 +72,10 @@ def test_restored_older_database_is_refused_by_who_knows_better(
     assert [is_new(*CREATE, "--reference", one, environ=new).code for one in ("A-1", "A-5")] == [7, 7]
     recorded = ("--already-sent", "--reason", "lost")
     assert [is_new(*CREATE, "--reference", "A-2", *more, environ=new).code for more in (recorded, ())] == [12, 12]
-    lines = ((*CREATE, "--reference", "A-4", "--reason", "asked"), ("journal", "open", "--reason", "asked", "--yes"))
-    assert [is_new(*line, environ=new).code for line in (lines[0], lines[1], lines[0])] == [3, 0, 0]
+    # A machine that knows of a missing write does not open the new journal without it.
+    assert knows(*opening, environ=new).code == 17
+    line = (*CREATE, "--reference", "A-4", "--reason", "asked")
+    assert [is_new(*one, environ=new).code for one in (line, opening, line)] == [3, 0, 0]
     # The number of the entry that is missing was used again.
     assert knows(*CREATE, "--reference", "A-2", environ=new).code == 17
     assert len(server.seen) == sent + 3

@@ -12,7 +12,7 @@ import typer
 from escrowctl.commands.journal.transfer import read_export
 from escrowctl.commands.writing import check_text
 from escrowctl.contract.json import JsonValue, as_json
-from escrowctl.errors import bad_value
+from escrowctl.errors import ErrorCode, bad_value, not_sent
 from escrowctl.journal.model import OperatorDecision, Selection, State
 from escrowctl.journal.sqlite.place import SqlitePlace
 from escrowctl.options import YesOption
@@ -110,20 +110,21 @@ def open_for_creates(
     session.service.refuse_key(check_text(reason, name="--reason"))
     journal = session.journal
     where = journal.place.location
-    if is_unopened := journal.is_unopened():
-        if not yes:
-            unknown = sum(1 for _ in journal.select_all(Selection(states=(State.UNKNOWN,))))
-            lines = [f"  {where}   unknown writes: {unknown}", "A create that it lacks can be sent a second time then."]
-            session.prompt.confirm(
-                [*lines, "To let everybody who uses this journal create escrows, type yes:"],
-                "yes",
-                why="opening a journal needs confirmation",
-                declined="the journal was not opened",
-            )
-        journal.open_for_creates(OperatorDecision(session.runtime.operator, reason))
-    else:
-        session.console.note("open", "this journal is open; it was not changed")
-    document = as_json({"journal_id": journal.storage.journal_id, "path": where, "opened": is_unopened})
+    journal.require_complete()
+    session.journals.require_shared(session.service)
+    if not journal.is_unopened():
+        raise not_sent(ErrorCode.ALREADY_DONE, f"the journal {where} is open already.")
+    if not yes:
+        unknown = sum(1 for _ in journal.select_all(Selection(states=(State.UNKNOWN,))))
+        lines = [f"  {where}   unknown writes: {unknown}", "A create that it lacks can be sent a second time then."]
+        session.prompt.confirm(
+            [*lines, "To let everybody who uses this journal create escrows, type yes:"],
+            "yes",
+            why="opening a journal needs confirmation",
+            declined="the journal was not opened",
+        )
+    journal.open_for_creates(OperatorDecision(session.runtime.operator, reason))
+    document = as_json({"journal_id": journal.storage.journal_id, "path": where, "opened": True})
     session.show(View(document, journal.storage.journal_id, document), done=f"the journal {where} was opened")
 
 

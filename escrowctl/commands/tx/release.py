@@ -55,6 +55,8 @@ def release(
     refuse_repeated_ids(resource_ids)
     if several and idempotency_key is not None:
         raise bad_value("--idempotency-key is for one release: give one id.")
+    if already_sent and session.service.caps and None in (expect_amount, expect_currency):
+        raise bad_value("a profile with caps has to count it: add --expect-amount and --expect-currency.")
     seconds = None
     if wait:
         seconds = parse_duration(deadline, name="--deadline").total_seconds()

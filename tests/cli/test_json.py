@@ -55,6 +55,6 @@ def test_output_of_every_command_is_json(
 
 SILENT = {
     *("auth logout", "auth switch", "config set", "config unset", "batch drop", "batch resume", "batch work"),
-    *("tx update", "webhook listen", "webhook verify", "webhook replay"),
+    *("tx update", "webhook listen", "webhook verify", "webhook replay", "journal open"),
 }
 """The commands that print nothing, or fail here: what they did is in a note or an error."""

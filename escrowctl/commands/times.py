@@ -24,9 +24,8 @@ def parse_moment(text: str, *, name: str, now: datetime) -> datetime:
         moment = datetime.fromisoformat(text)
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
-        raise bad_value(
-            f'{name} "{text}" is not a time: write one such as 2026-11-21, 2026-11-21T03:12:44Z or 24h (ago).'
-        ) from None
+        message = f'{name} "{text}" is not a time: write one such as 2026-11-21, 2026-11-21T03:12:44Z or 24h (ago).'
+        raise bad_value(message) from None
 
 
 def _read_duration(text: str) -> timedelta | None:

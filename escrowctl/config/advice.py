@@ -20,10 +20,8 @@ def advise_setting(service: Service, name: str, value: str, goal: str) -> tuple[
         return (command(words, goal),)
     if service.sandbox:
         return ()
-    return (
-        _advise_new_profile(service, goal),
-        command(f"{words} -p NAME", "then set ESCROWCTL_PROFILE=NAME and run", bare=True),
-    )
+    then = command(f"{words} -p NAME", "then set ESCROWCTL_PROFILE=NAME and run", bare=True)
+    return (_advise_new_profile(service, goal), then)
 
 
 def advise_proving_status(service: Service, done: str) -> tuple[Hint, ...]:

@@ -7,10 +7,9 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
 from itertools import chain
 from queue import Empty, SimpleQueue
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from escrowctl.errors import EscrowctlError
 from escrowctl.journal.commit import keys_of
@@ -59,9 +58,9 @@ class ServedJournal(Journal):
         for task in self._take(are_writes=False):
             assert task.function is not None, "it is not a write"
             try:
-                task.result.set_result(task.function())
+                task.answer.put((task.function(), None))
             except Exception as error:  # noqa: BLE001 - the thread that waits must hear of it
-                task.result.set_exception(error)
+                task.answer.put((None, error))
 
     def wake(self) -> None:
         """End the wait of `serve`."""
@@ -80,9 +79,7 @@ class ServedJournal(Journal):
         """See `Journal.write_all`."""
         if threading.get_ident() == self._owner:
             return super().write_all(attempts, settlements)
-        self.add(task := _Task(attempts, settlements))
-        found: WriteResults = task.result.result()
-        return found
+        return cast("WriteResults", self._wait_for(_Task(attempts, settlements)))
 
     def settle_later(self, entry: Entry, settlement: Settlement) -> Entry:
         """See `Journal.settle_later`."""
@@ -105,8 +102,13 @@ class ServedJournal(Journal):
     def _ask(self, function: Callable[[], _T]) -> _T:
         if threading.get_ident() == self._owner:
             return function()
-        self.add(task := _Task(function=function))
-        result: _T = task.result.result()
+        return cast("_T", self._wait_for(_Task(function=function)))
+
+    def _wait_for(self, task: "_Task") -> Any:
+        self.add(task)
+        result, error = task.answer.get()
+        if error is not None:
+            raise error
         return result
 
     def _take(self, *, are_writes: bool) -> list["_Task"]:
@@ -137,11 +139,11 @@ class ServedJournal(Journal):
             results = self.write_groups(take_groups(), keys_of(one.intent for task in first for one in task.attempts))
         except Exception as error:  # noqa: BLE001 - the threads that wait must hear of it
             for task in chain.from_iterable(groups):
-                task.result.set_exception(error)
+                task.answer.put((None, error))
             return
         for group, (begun, settled) in zip(groups, results, strict=False):
             for task in group:
-                task.result.set_result((begun[: len(task.attempts)], settled[: len(task.settlements)]))
+                task.answer.put(((begun[: len(task.attempts)], settled[: len(task.settlements)]), None))
                 del begun[: len(task.attempts)], settled[: len(task.settlements)]
 
 
@@ -158,4 +160,4 @@ class _Task:
         self.attempts = attempts
         self.settlements = settlements
         self.function = function
-        self.result = Future[Any]()
+        self.answer = SimpleQueue[tuple[Any, Exception | None]]()
